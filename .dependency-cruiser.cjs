@@ -1,0 +1,39 @@
+/** The house of docs/architecture.md: each floor calls only the one below. */
+const floor = (name, from, allowed) => ({
+  name,
+  severity: "error",
+  comment: `${from} may use only ${allowed}`,
+  from: { path: from },
+  to: {
+    path: "^(cli|resources|provider|artifacts|lab|toolchain|test|bench|index|program)",
+    pathNot: `${from}|${allowed}`,
+  },
+});
+
+const clusterFloor = "^resources/(cluster|modules/|config/)";
+const componentFloor = "^resources/(?!cluster|modules/|config/|index\\.ts|provider\\.ts)[a-z-]+\\.ts$";
+
+module.exports = {
+  forbidden: [
+    floor("ssh-knows-nothing-above", "^provider/ssh/", "^provider/(shell|errors)\\.ts"),
+    floor("steps-know-only-shell", "^provider/steps/", "^provider/(shell|errors|step)\\.ts"),
+    floor("engine-does-not-know-components", "^provider/", "^provider/"),
+    floor(
+      "components-use-steps-only",
+      componentFloor,
+      "^provider/(component|steps/index|shell|os|facts)\\.ts|^resources/config/",
+    ),
+    floor("clusters-use-components-only", clusterFloor, "^resources/|^artifacts/|^provider/(component|host)\\.ts"),
+    floor("toolchain-stands-alone", "^toolchain/", "^toolchain/"),
+    floor("artifacts-stand-alone", "^artifacts/", "^toolchain/"),
+    floor("lab-uses-toolchain-and-artifacts", "^lab/", "^toolchain/|^artifacts/"),
+    floor("verbs-do-not-speak-ssh", "^cli/", "^(resources|artifacts|lab|toolchain)/|^index\\.ts"),
+    { name: "no-circles", severity: "error", from: {}, to: { circular: true } },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "^dist/" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+  },
+};

@@ -1,0 +1,34 @@
+import tseslint from "typescript-eslint";
+
+/** Shell text is written only with the quoting template of provider/shell.ts; this is what keeps a host name from being run. */
+const shellTextRule = {
+  selector:
+    "TemplateLiteral[expressions.length>0]:matches(CallExpression[callee.property.name=/^(exec|run)$/] > *, NewExpression[callee.name='Command'] > *)",
+  message: "Build command text with sh`…` (provider/shell.ts), never by hand.",
+};
+
+export default tseslint.config(
+  { ignores: ["dist/", "node_modules/", "bench/results/", "**/*.cjs"] },
+  {
+    files: ["**/*.ts"],
+    extends: [tseslint.configs.strictTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true, allowBoolean: true }],
+      "@typescript-eslint/no-confusing-void-expression": "off",
+      "@typescript-eslint/no-floating-promises": [
+        "error",
+        {
+          allowForKnownSafeCalls: [
+            { from: "package", package: "node:test", name: ["test", "it", "describe", "suite", "before", "after"] },
+          ],
+        },
+      ],
+      "max-lines": ["error", { max: 400, skipBlankLines: true, skipComments: true }],
+      "no-console": "error",
+      "no-restricted-syntax": ["error", shellTextRule],
+    },
+  },
+  { files: ["cli/**", "lab/**", "bench/**", "test/**", "toolchain/**"], rules: { "no-console": "off" } },
+  { files: ["examples/**"], ...tseslint.configs.disableTypeChecked },
+);

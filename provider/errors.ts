@@ -1,0 +1,60 @@
+/** An error meant for a person: what happened, where, and what to do next. Never carries a secret. */
+export class UserError extends Error {
+  override readonly name: string = "UserError";
+}
+
+/** Why a remote command gave no good result. */
+export type RemoteReason =
+  | "exit"
+  | "signal"
+  | "timeout"
+  | "disconnected"
+  | "unreachable"
+  | "auth"
+  | "hostkey"
+  | "sudo"
+  | "channel"
+  | "cancelled";
+
+export interface RemoteFailure {
+  host: string;
+  reason: RemoteReason;
+  /** What was tried, masked. */
+  command?: string;
+  code?: number;
+  signal?: string;
+  stderr?: string;
+  /** What the reader should do. */
+  advice?: string;
+  component?: string;
+  step?: string;
+}
+
+/** A failure on or on the way to a host; its message is complete, line by line. */
+export class RemoteError extends UserError {
+  override readonly name = "RemoteError";
+  constructor(
+    summary: string,
+    readonly failure: RemoteFailure,
+    options?: ErrorOptions,
+  ) {
+    super(describe(summary, failure), options);
+  }
+}
+
+const STDERR_LINES = 20;
+
+function describe(summary: string, f: RemoteFailure): string {
+  const where = [f.host, f.component, f.step].filter(Boolean).join(" › ");
+  const tail = f.stderr?.trimEnd().split("\n").slice(-STDERR_LINES) ?? [];
+  return [
+    `${where}: ${summary}`,
+    f.command && `  command: ${f.command}`,
+    f.code !== undefined && `  exit code: ${f.code}`,
+    f.signal && `  signal: ${f.signal}`,
+    tail.some((line) => line !== "") && `  stderr:\n${tail.map((line) => `    ${line}`).join("\n")}`,
+    f.advice && `  what to do: ${f.advice}`,
+  ]
+    .filter((line): line is string => typeof line === "string")
+    .join("\n");
+}

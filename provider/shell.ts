@@ -1,0 +1,76 @@
+import { inspect } from "node:util";
+
+const MASK = "***";
+
+/** A value that may go to a host, and nowhere else: it prints as `***`. */
+export class Secret {
+  readonly #value: string;
+  constructor(value: string) {
+    this.#value = value;
+  }
+  reveal(): string {
+    return this.#value;
+  }
+  toString(): string {
+    return MASK;
+  }
+  toJSON(): string {
+    return MASK;
+  }
+  [inspect.custom](): string {
+    return MASK;
+  }
+}
+
+/** Shell text: `text` is for the wire only, printing gives the masked form. Made by {@link sh}. */
+export class Command {
+  readonly #text: string;
+  readonly #masked: string;
+  constructor(text: string, masked: string) {
+    this.#text = text;
+    this.#masked = masked;
+  }
+  get text(): string {
+    return this.#text;
+  }
+  toString(): string {
+    return this.#masked;
+  }
+  toJSON(): string {
+    return this.#masked;
+  }
+  [inspect.custom](): string {
+    return this.#masked;
+  }
+}
+
+export type ShellValue = string | number | Secret | Command | readonly (string | number | Secret)[];
+
+/** One word for a POSIX shell, whatever the text holds. NUL cannot be carried by any shell and is refused. */
+export function quote(text: string): string {
+  if (text.includes("\0")) throw new TypeError("a NUL byte cannot stand in shell text");
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function render(value: ShellValue, wire: boolean): string {
+  if (value instanceof Command) return wire ? value.text : value.toString();
+  if (value instanceof Secret) return wire ? quote(value.reveal()) : MASK;
+  if (typeof value === "string") return quote(value);
+  if (typeof value === "number") return quote(String(value));
+  return value.map((item) => render(item, wire)).join(" ");
+}
+
+/** The only way to build shell text: every `${}` becomes one quoted word (a list becomes several), a Command stays as it is. */
+export function sh(strings: TemplateStringsArray, ...values: ShellValue[]): Command {
+  const build = (wire: boolean) =>
+    strings.raw.reduce((text, part, i) => {
+      const value = values[i - 1];
+      return text + (value === undefined ? "" : render(value, wire)) + part;
+    });
+  return new Command(build(true), build(false));
+}
+
+/** Several commands, one per line. */
+export function lines(...commands: readonly Command[]): Command {
+  return new Command(commands.map((c) => c.text).join("\n"), commands.map(String).join("\n"));
+}

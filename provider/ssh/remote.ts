@@ -1,0 +1,42 @@
+import type { Readable } from "node:stream";
+import type { Command } from "../shell";
+
+export interface RunOptions {
+  /** Seconds the command may take on the host before it is killed there. */
+  timeout?: number;
+  /** Become root first (default). */
+  root?: boolean;
+  /** Exit codes that are good results; default only 0. */
+  ok?: readonly number[];
+  /** Called for each complete line of stdout as it arrives. */
+  onLine?: (line: string) => void;
+  signal?: AbortSignal;
+  /** What an error names instead of the script's first line. */
+  title?: string;
+}
+
+export interface RunResult {
+  code: number;
+  stdout: string;
+  stderr: string;
+  ms: number;
+}
+
+export interface Upload {
+  /** Where the checked content ends up; the folder exists. Written beside, checked, then renamed. */
+  to: string;
+  source: Buffer | (() => Readable);
+  bytes: number;
+  sha256: string;
+  timeout?: number;
+  signal?: AbortSignal;
+}
+
+/** A host one can run shell text on: the only thing the engine knows of SSH. */
+export interface Remote {
+  readonly name: string;
+  /** Runs the script with `/bin/sh`, the text on stdin; stdin of the script's own commands is empty. */
+  run(script: Command, options?: RunOptions): Promise<RunResult>;
+  /** Root-owned, mode 0600, sha256 checked on the host. */
+  upload(upload: Upload): Promise<void>;
+}
