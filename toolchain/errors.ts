@@ -5,6 +5,8 @@ export class UserError extends Error {
 
 /** The message of whatever was thrown. */
 export function messageOf(error: unknown): string {
+  // What a failed connection to a name with several addresses throws; its own message is empty.
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
   return error instanceof Error ? error.message : String(error);
 }
 
