@@ -101,6 +101,8 @@ export async function goBuild(build: GoBuild): Promise<void> {
     ["build", "-mod=mod", "-trimpath", "-o", out],
     tags === undefined ? [] : ["-tags", tags],
     ldflags === undefined ? [] : ["-ldflags", ldflags],
+    // One line for each package compiled: the only sign of life in a long build.
+    onLine === undefined ? [] : ["-v"],
     [build.package],
   ].flat();
   await mkdir(dirname(out), { recursive: true });
