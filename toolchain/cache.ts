@@ -1,49 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { access, mkdir, readdir, rename, rm, statfs } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { UserError, codeOf } from "./errors.js";
+import { UserError } from "./errors.js";
+import { alive, owner } from "./owner.js";
 
 /** Where everything that can be made again is kept, outside any checkout. */
 export function cacheDir(): string {
   const { KUBEXM_CACHE, XDG_CACHE_HOME } = process.env;
   if (KUBEXM_CACHE) return resolve(KUBEXM_CACHE);
   return join(XDG_CACHE_HOME ? resolve(XDG_CACHE_HOME) : join(homedir(), ".cache"), "kubexm");
-}
-
-function readOr(path: string, fallback: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return fallback;
-  }
-}
-
-/** When a process began, so that a number used again is not taken for the same process; "0" where there is no /proc. */
-function startOf(pid: number): string {
-  const stat = readOr(`/proc/${pid}/stat`, "");
-  // The name in field 2 may hold spaces and brackets: count from its end; the start is field 22.
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "0";
-}
-
-const boot = () => readOr("/proc/sys/kernel/random/boot_id", "0").slice(0, 8);
-
-/** Names a process for as long as it lives: `<pid>-<start>-<boot>`. */
-function owner(): string {
-  return `${process.pid}-${startOf(process.pid)}-${boot()}`;
-}
-
-function alive(claim: string): boolean {
-  const [pid = "", start, bootId] = claim.split("-");
-  if (bootId !== boot() || startOf(Number(pid)) !== start) return false;
-  try {
-    process.kill(Number(pid), 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) === "EPERM";
-  }
 }
 
 const exists = (path: string) =>

@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+"use strict";
+const { existsSync } = require("node:fs");
+const { join } = require("node:path");
+
+const entry = join(__dirname, "..", "dist", "cli", "main.js");
+if (existsSync(entry)) require(entry);
+else {
+  // A clone that was never built; the published package always has dist/.
+  process.argv.splice(2, 0, "kubexm");
+  import("../scripts/run.mjs");
+}
