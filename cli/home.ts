@@ -1,0 +1,119 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import type { ProjectSettings } from "@pulumi/pulumi/automation";
+import { UserError, codeOf } from "../toolchain/errors.js";
+import { RUN_MARK } from "./stale.js";
+
+export const PROJECT: ProjectSettings = {
+  name: "kubexm",
+  description: "Made by the kubexm command; change cluster.yaml, not this file",
+  runtime: { name: "nodejs", options: { typescript: false } },
+};
+const PARALLEL = "64";
+
+/** Where everything of one cluster is kept on this machine. */
+export interface Home {
+  dir: string;
+  state: string;
+  passphrase: string;
+  /** Pulumi's project folder, and the provider's working folder: `kubexm` resolves from it. */
+  work: string;
+  logs: string;
+}
+
+/** `.kubexm/<cluster>` here or, if only that one has a state, beside the cluster file: the same file must find the same state. */
+export function homeOf(cluster: string, file: string, cwd = process.cwd()): Home {
+  const places = [cwd, dirname(resolve(cwd, file))].map((place) => join(place, ".kubexm", cluster));
+  const dir = places.find((place) => existsSync(join(place, "state"))) ?? join(cwd, ".kubexm", cluster);
+  return {
+    dir,
+    state: join(dir, "state"),
+    passphrase: join(dir, "passphrase"),
+    work: join(dir, "pulumi"),
+    logs: join(dir, "logs"),
+  };
+}
+
+function link(target: string, path: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  try {
+    if (readlinkSync(path) === target) return;
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") rmSync(path, { recursive: true });
+  }
+  // By rename, as a preview may do the same at this moment.
+  const fresh = `${path}.${process.pid}`;
+  rmSync(fresh, { force: true });
+  symlinkSync(target, fresh, "dir");
+  renameSync(fresh, path);
+}
+
+/** Makes `kubexm` and the SDK resolvable from the provider's folder, however and wherever kubexm is installed. */
+function linkPackages(work: string): void {
+  const modules = join(work, "node_modules");
+  link(resolve(__dirname, "..", ".."), join(modules, "kubexm"));
+  link(dirname(require.resolve("@pulumi/pulumi/package.json")), join(modules, "@pulumi", "pulumi"));
+}
+
+function makePassphrase({ passphrase, state }: Home): void {
+  if (existsSync(passphrase)) return;
+  if (existsSync(join(state, ".pulumi", "stacks")))
+    throw new UserError(
+      `${passphrase} is missing and the state beside it is encrypted with it: put the file back, or set PULUMI_CONFIG_PASSPHRASE`,
+    );
+  writeFileSync(passphrase, randomBytes(32).toString("base64url"), { mode: 0o600, flag: "wx" });
+}
+
+type Env = Record<string, string | undefined>;
+
+const hasPassphrase = (env: Env) =>
+  env["PULUMI_CONFIG_PASSPHRASE"] !== undefined || env["PULUMI_CONFIG_PASSPHRASE_FILE"] !== undefined;
+
+/** A file:// address as Pulumi reads it from its own folder, made absolute. */
+function absoluteFileUrl(url: string, cwd: string): string {
+  const path = /^file:\/\/(.*)$/s.exec(url)?.[1];
+  if (path === undefined || path.startsWith("/")) return url;
+  return `file://${path.startsWith("~") ? join(homedir(), path.slice(1)) : resolve(cwd, path)}`;
+}
+
+export interface Backend {
+  env: Env;
+  /** The folder of a file backend, whose locks can be looked at; none for a team's backend elsewhere. */
+  state?: string;
+}
+
+/** Folders, passphrase and environment of a run. What the user set for Pulumi in the environment is left as it is. */
+export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env = process.env): Backend {
+  mkdirSync(home.dir, { recursive: true, mode: 0o700 });
+  mkdirSync(home.work, { recursive: true });
+  mkdirSync(home.logs, { recursive: true });
+  linkPackages(home.work);
+  const common: Env = { ...pulumiEnv, PULUMI_PARALLEL: user["PULUMI_PARALLEL"] ?? PARALLEL };
+  const url = user["PULUMI_BACKEND_URL"];
+  if (url !== undefined) {
+    const address = absoluteFileUrl(url, process.cwd());
+    return {
+      // The login for a backend of the user's own is in the user's own folder.
+      env: { ...common, PULUMI_BACKEND_URL: address, PULUMI_HOME: user["PULUMI_HOME"] },
+      ...(address.startsWith("file://") && { state: address.slice("file://".length) }),
+    };
+  }
+  mkdirSync(home.state, { recursive: true, mode: 0o700 });
+  if (!hasPassphrase(user)) makePassphrase(home);
+  return {
+    env: {
+      ...common,
+      PULUMI_BACKEND_URL: `file://${home.state}`,
+      PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS: "true",
+      ...(!hasPassphrase(user) && { PULUMI_CONFIG_PASSPHRASE_FILE: home.passphrase }),
+    },
+    state: home.state,
+  };
+}
+
+/** What a changing run sets for the processes it starts. */
+export function runEnvironment(home: Home, log: string, changes: boolean): Env {
+  return { KUBEXM_RUN_LOG: log, ...(changes && { [RUN_MARK]: home.dir }) };
+}

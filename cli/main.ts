@@ -1,0 +1,102 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { PULUMI_VERBS, type PulumiVerb, flagsHelp, pulumiArguments } from "./flags.js";
+import { UsageError } from "./usage.js";
+
+interface Verb {
+  name: string;
+  usage: string;
+  /** What it does, and the exit code. Loads what it needs itself: `--help` must not wait for Pulumi's SDK. */
+  run: (argv: readonly string[]) => Promise<number>;
+}
+
+const MEANING: Readonly<Record<PulumiVerb, string>> = {
+  preview: "show what `up` would change, and change nothing",
+  up: "make the hosts what the cluster file says",
+  refresh: "look at every host and record what is found",
+  destroy: "take everything off again, and give the hosts back as they were",
+};
+
+const wantsHelp = (argv: readonly string[]) => argv.includes("--help") || argv.includes("-h");
+
+function pulumiVerb(name: PulumiVerb): Verb {
+  return {
+    name,
+    usage: `[-f cluster.yaml] [flags]  ${MEANING[name]}`,
+    async run(argv) {
+      if (wantsHelp(argv)) {
+        console.log(`kubexm ${name} [flags]: ${MEANING[name]}\n\n${flagsHelp(name)}`);
+        return 0;
+      }
+      const args = pulumiArguments(name, argv);
+      const [{ runPulumi }, { clusterJob }] = [await import("./pulumi.js"), await import("./job.js")];
+      return runPulumi(name, args, clusterJob(args.file));
+    },
+  };
+}
+
+export const VERBS: readonly Verb[] = [
+  ...PULUMI_VERBS.map(pulumiVerb),
+  {
+    name: "lab",
+    usage: "up|down|status|ssh …  hosts to try it on, on this machine",
+    run: async (argv) => (await import("../lab/main.js")).labCommand([...argv]),
+  },
+];
+
+function help(): string {
+  const verbs = VERBS.map(({ name, usage }) => {
+    const [args = "", what = ""] = usage.split("  ");
+    return `  ${`${name} ${args}`.padEnd(36)}${what}`;
+  });
+  return [
+    "kubexm: Kubernetes on machines reachable over SSH; planned, applied and reverted by Pulumi",
+    "",
+    "usage: kubexm VERB [flags]",
+    "",
+    ...verbs,
+    "",
+    "kubexm VERB --help lists the flags of a verb; kubexm --version tells the version",
+  ].join("\n");
+}
+
+function version(): string {
+  const text = readFileSync(join(__dirname, "..", "..", "package.json"), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+/** Errors meant for a person are complete by their message; the stack of anything else is needed to mend it. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return /^(User|Usage|Remote)Error$/.test(error.name)
+    ? error.message
+    : `internal error: ${error.stack ?? error.message}`;
+}
+
+export async function main(argv: readonly string[]): Promise<number> {
+  const [name, ...rest] = argv;
+  if (name === undefined || name === "help" || name === "--help" || name === "-h") {
+    console.log(help());
+    return name === undefined ? 2 : 0;
+  }
+  if (name === "--version" || name === "-v") {
+    console.log(version());
+    return 0;
+  }
+  try {
+    const verb = VERBS.find((verb) => verb.name === name);
+    if (verb === undefined)
+      throw new UsageError(`kubexm: unknown verb "${name}"; verbs are ${VERBS.map((verb) => verb.name).join(", ")}`);
+    return await verb.run(rest);
+  } catch (error) {
+    console.error(describe(error));
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+if (require.main === module)
+  void main(process.argv.slice(2)).then((code) => {
+    // Set, not called: what is still to be written to a pipe must get there. A handle left open must not keep us, though.
+    process.exitCode = code;
+    setTimeout(() => process.exit(), 200).unref();
+  });

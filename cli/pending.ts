@@ -1,0 +1,49 @@
+interface Resource {
+  urn: string;
+  id?: string;
+  inputs?: Record<string, unknown>;
+  outputs?: Record<string, unknown>;
+  initErrors?: string[];
+  [key: string]: unknown;
+}
+
+interface Deployment {
+  resources?: Resource[];
+  pending_operations?: { resource: Resource; type: string }[];
+  [key: string]: unknown;
+}
+
+export interface StackExport {
+  deployment: Deployment;
+  [key: string]: unknown;
+}
+
+const CREATING = "creating";
+
+/** The name a resource has in the program: the last part of its URN. */
+const nameOf = (urn: string) => urn.slice(urn.lastIndexOf("::") + 2);
+
+function halfMade(resource: Resource, why: string): Resource {
+  return { ...resource, initErrors: [...(resource.initErrors ?? []), why] };
+}
+
+/**
+ * A run that was killed leaves operations in the state of which nobody knows how far they came. Every one becomes a
+ * half-made resource: the next `up` converges it (a create adopts what it finds), and `destroy` reverts it. Dropping them
+ * would leave on the host what a killed create had done.
+ */
+export function settlePending(state: StackExport): StackExport {
+  const { resources = [], pending_operations: pending = [], ...rest } = state.deployment;
+  const known = new Set(resources.map(({ urn }) => urn));
+  const interrupted = new Map(pending.map(({ resource, type }) => [resource.urn, `interrupted while ${type}`]));
+  const marked = resources.map((resource) => {
+    const why = interrupted.get(resource.urn);
+    return why === undefined ? resource : halfMade(resource, why);
+  });
+  const begun = pending
+    .filter(({ resource, type }) => type === CREATING && !known.has(resource.urn))
+    .map(({ resource }) =>
+      halfMade({ ...resource, id: nameOf(resource.urn), outputs: resource.inputs ?? {} }, "interrupted while creating"),
+    );
+  return { ...state, deployment: { ...rest, resources: [...marked, ...begun] } };
+}

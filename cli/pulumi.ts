@@ -1,0 +1,155 @@
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { type EngineEvent, LocalWorkspace, type PulumiFn } from "@pulumi/pulumi/automation";
+import { ensurePulumi } from "../toolchain/pulumi.js";
+import { claim } from "./claim.js";
+import { type Engine, PulumiError, engine } from "./engine.js";
+import type { PulumiArguments, PulumiVerb } from "./flags.js";
+import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment } from "./home.js";
+import { type StackExport, settlePending } from "./pending.js";
+import { type Result, report } from "./report.js";
+import { type Screen, screen } from "./screen.js";
+import { clearDeadLocks, endStrays } from "./stale.js";
+import { isPlan, summary } from "./words.js";
+
+export interface Job {
+  /** The cluster's name: the stack's too, unless PULUMI_STACK says otherwise. */
+  cluster: string;
+  program: PulumiFn;
+}
+
+const EXIT = { ok: 0, failed: 1, SIGINT: 130, SIGTERM: 143 } as const;
+
+/** A stack's path inside a file backend. */
+const inBackend = (stack: string) => `organization/${PROJECT.name}/${stack}`;
+const stateFile = (state: string, stack: string) => join(state, ".pulumi", "stacks", PROJECT.name, `${stack}.json`);
+
+/** Pulumi's own words where no event told what was wrong: a bad passphrase, no access to the backend. */
+function complaint({ stderr, stdout }: PulumiError): string {
+  const text = stderr.trim() || stdout.trim();
+  return text.replaceAll(/^error: /gm, "");
+}
+
+async function agreed(cluster: string): Promise<boolean> {
+  const ask = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await ask.question(`Take "${cluster}" off all its hosts, and give these back as they were? [y/N] `);
+  ask.close();
+  return /^y(es)?$/i.test(answer.trim());
+}
+
+/** The state with its pending operations, if it has any. */
+async function withPending(file: string, load: () => Promise<{ stdout: string }>): Promise<StackExport | undefined> {
+  if (!existsSync(file)) return undefined;
+  const saved = JSON.parse(readFileSync(file, "utf8")) as { checkpoint?: { latest?: StackExport["deployment"] } };
+  if (!saved.checkpoint?.latest?.pending_operations?.length) return undefined;
+  return JSON.parse((await load()).stdout) as StackExport;
+}
+
+const say = (line: string) => console.error(line);
+
+/** Makes the state fit for a run after one that was killed: what still runs of it, its lock, what it left half done. */
+async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: Engine): Promise<void> {
+  await endStrays(home.dir, say);
+  if (state === undefined) return;
+  clearDeadLocks(state, inBackend(stack)).forEach(say);
+  const load = () => pulumi.run(["stack", "export", "--stack", stack], home.work, env);
+  const pending = await withPending(stateFile(state, stack), load);
+  if (pending === undefined) return;
+  const file = join(home.dir, "settled.json");
+  writeFileSync(file, JSON.stringify(settlePending(pending)), { mode: 0o600 });
+  await pulumi.run(["stack", "import", "--stack", stack, "--file", file], home.work, env);
+  rmSync(file);
+  say("a killed run left operations half done; they are taken up again");
+}
+
+/** The first signal stops gracefully, the second at once, the third kills. */
+function passSignals(pulumi: Engine): { signal(): keyof typeof EXIT | undefined; off(): void } {
+  let first: "SIGINT" | "SIGTERM" | undefined;
+  const handler = (signal: NodeJS.Signals) => {
+    if (first === undefined) say("stopping: the steps at work are finished first; once more to stop at once");
+    first ??= signal === "SIGTERM" ? "SIGTERM" : "SIGINT";
+    pulumi.interrupt();
+  };
+  process.on("SIGINT", handler).on("SIGTERM", handler);
+  return { signal: () => first, off: () => void process.off("SIGINT", handler).off("SIGTERM", handler) };
+}
+
+const silent: Screen = { print: () => undefined, live: () => undefined, end: () => undefined };
+
+function printOutcome(verb: PulumiVerb, plan: boolean, result: Result, since: number): void {
+  if (verb === "up") for (const [name, value] of Object.entries(result.outputs)) console.log(`${name}: ${text(value)}`);
+  console.log(summary(verb, plan, result.counts, Date.now() - since));
+}
+
+const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+
+/** One run of Pulumi on the cluster, the program inline, from the arguments to the exit code. */
+export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Job): Promise<number> {
+  const since = Date.now();
+  const { json, options } = args;
+  const plan = isPlan(verb, options);
+  const stack = process.env["PULUMI_STACK"] ?? job.cluster;
+  const home = homeOf(job.cluster, args.file);
+  const { bin, env: found, version } = await ensurePulumi();
+  const backend = prepare(home, found);
+  const { state } = backend;
+  const known = () => state !== undefined && existsSync(stateFile(state, stack));
+  if (verb === "destroy" && state !== undefined && !known()) {
+    say(`nothing to destroy: there is no state of "${stack}" in ${state}`);
+    return EXIT.ok;
+  }
+  if (verb === "destroy" && !plan && !args.yes && process.stdin.isTTY && !(await agreed(job.cluster)))
+    return EXIT.failed;
+  const release = plan ? () => undefined : await claim(home.dir, verb);
+  const pulumi = engine(bin, version, known);
+  const signals = passSignals(pulumi);
+  const log = join(home.logs, `${new Date(since).toISOString().replaceAll(":", "-")}-${verb}.jsonl`);
+  const quiet = json || options["diff"] === true;
+  const view = report({
+    verb,
+    plan,
+    screen: quiet ? silent : screen(),
+    log: (entry) =>
+      appendFileSync(log, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`, { mode: 0o600 }),
+  });
+  try {
+    if (!plan) await mend(home, backend, stack, pulumi);
+    const selected = await LocalWorkspace.selectStack(
+      { stackName: stack, projectName: PROJECT.name, program: job.program },
+      {
+        workDir: home.work,
+        projectSettings: PROJECT,
+        pulumiCommand: pulumi.command,
+        // A variable that is taken away is `undefined` here, which the SDK only passes through.
+        envVars: { ...backend.env, ...runEnvironment(home, log, !plan) } as Record<string, string>,
+      },
+    );
+    await selected[verb]({
+      ...options,
+      onEvent: (event: EngineEvent) => {
+        if (json && (event.diagnosticEvent?.severity as string) !== "debug") console.log(JSON.stringify(event));
+        view.event(event);
+      },
+      ...(options["diff"] === true && !json
+        ? { onOutput: (chunk: string) => process.stdout.write(chunk), color: process.stdout.isTTY ? "always" : "never" }
+        : { suppressProgress: true, suppressOutputs: true }),
+    });
+    const result = view.end();
+    if (!json) printOutcome(verb, plan, result, since);
+    return EXIT.ok;
+  } catch (error) {
+    if (!(error instanceof PulumiError)) throw error;
+    const result = view.end();
+    const { problems, counts } = result;
+    const stopped = signals.signal();
+    if (problems + counts.failed === 0 && stopped === undefined) console.error(complaint(error));
+    if (!json) printOutcome(verb, plan, result, since);
+    if (stopped) say("stopped; the next run goes on from here");
+    else if (counts.failed > 0 && !plan) say(`the same command again goes on from here; log: ${log}`);
+    return EXIT[stopped ?? "failed"];
+  } finally {
+    signals.off();
+    release();
+  }
+}

@@ -1,0 +1,197 @@
+import type { DiagnosticEvent, EngineEvent, StepEventMetadata } from "@pulumi/pulumi/automation";
+import { isDeepStrictEqual } from "node:util";
+import type { PulumiVerb } from "./flags.js";
+import { type Screen, paint } from "./screen.js";
+import { type Counts, OPS, noCounts, seconds } from "./words.js";
+
+const STACK = "pulumi:pulumi:Stack";
+const SECRET_MARK = "4dabf18193072939515e22adb298388d";
+/** Said of our own tool folder, which is on PATH on purpose. */
+const NOISE = /^using pulumi-resource-\S+ from \$PATH/;
+const INDENT = "      ";
+
+type Properties = Record<string, unknown>;
+
+const isRecord = (value: unknown): value is Properties => typeof value === "object" && value !== null;
+
+/** The last part of a type, as the manual calls the component: `Chrony`. */
+export const kindOf = (type: string) => type.slice(type.lastIndexOf(":") + 1);
+
+const nameOf = (urn: string) => urn.slice(urn.lastIndexOf("::") + 2);
+
+/** The host a resource works on; what works on none is shown by its name. */
+export function hostOf({ urn, old, new: now }: StepEventMetadata): string {
+  const host: unknown = (now ?? old)?.inputs["host"];
+  if (typeof host === "string") return host;
+  return isRecord(host) && typeof host["name"] === "string" ? host["name"] : nameOf(urn);
+}
+
+/** The arguments that differ, by name. */
+export function changedKeys({ op, old, new: now }: StepEventMetadata): string[] {
+  if (op !== "update" && op !== "replace") return [];
+  const [before, after]: Properties[] = [old?.inputs ?? {}, now?.inputs ?? {}];
+  return Object.keys({ ...before, ...after })
+    .filter((key) => !key.startsWith("__") && !isDeepStrictEqual(before?.[key], after?.[key]))
+    .sort();
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** What the last look found otherwise than wanted, a line each. */
+export function driftOf({ op, old, new: now }: StepEventMetadata, verb: PulumiVerb): string[] {
+  const state = verb === "refresh" ? now : op === "update" ? old : undefined;
+  const drift: unknown = state?.outputs["drift"];
+  if (!Array.isArray(drift)) return [];
+  return drift
+    .filter(isRecord)
+    .map(({ step, want, found }) => `drift: ${shown(step)}: want ${shown(want)}, found ${shown(found)}`);
+}
+
+/** Pulumi's wrapping of one reason taken off, line ends in order. */
+export function plainMessage(message: string): string[] {
+  return message
+    .replace(/^\d+ errors? occurred:\n/, "")
+    .replaceAll(/^\t\* /gm, "")
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== "");
+}
+
+export function hasSecret(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  return SECRET_MARK in value || Object.values(value).some(hasSecret);
+}
+
+/** A resource in the work, from its first event to its last. */
+interface Work {
+  host: string;
+  kind: string;
+  since: number;
+  doing: string;
+  notes: string[];
+}
+
+export interface Result {
+  counts: Counts;
+  /** Of the stack, secret ones left out. */
+  outputs: Properties;
+  problems: number;
+}
+
+export interface Report {
+  event(event: EngineEvent): void;
+  end(): Result;
+}
+
+export interface ReportOptions {
+  verb: PulumiVerb;
+  plan: boolean;
+  screen: Screen;
+  /** One entry per finished resource, for the log of the run. */
+  log: (entry: Record<string, unknown>) => void;
+}
+
+/** Tells a person what the engine does: a line per resource that changes, with its messages under it. */
+export function report({ verb, plan, screen, log }: ReportOptions): Report {
+  const counts = noCounts();
+  const atWork = new Map<string, Work>();
+  const said = new Set<string>();
+  let outputs: Properties = {};
+  let problems = 0;
+  const planned: { host: string; lines: string[] }[] = [];
+
+  const print = (lines: readonly string[]) => {
+    for (const line of lines) screen.print(line);
+  };
+  const emit = (host: string, lines: string[]) => {
+    if (plan) planned.push({ host, lines });
+    else print(lines);
+  };
+
+  screen.live(() => {
+    const hosts = new Map<string, string[]>();
+    for (const { host, kind, doing, since } of atWork.values())
+      hosts.set(host, [...(hosts.get(host) ?? []), `${kind} ${doing} ${seconds(Date.now() - since)}`]);
+    return [...hosts].map(([host, works]) => `${host}: ${works.join(", ")}`);
+  });
+
+  function begin(metadata: StepEventMetadata): Work {
+    const work: Work = {
+      host: hostOf(metadata),
+      kind: kindOf(metadata.type),
+      since: Date.now(),
+      doing: OPS[metadata.op]?.doing ?? metadata.op,
+      notes: atWork.get(metadata.urn)?.notes ?? [],
+    };
+    atWork.set(metadata.urn, work);
+    return work;
+  }
+
+  function finish(metadata: StepEventMetadata, failed: boolean): void {
+    const { urn, op: name } = metadata;
+    const work = atWork.get(urn) ?? begin(metadata);
+    const op = OPS[name];
+    // The look before a preview or an up is no change; what it found stands under the change that heals it.
+    if (op === undefined || (name === "refresh" && !failed)) return;
+    atWork.delete(urn);
+    const count = failed ? "failed" : op.counts;
+    if (count) counts[count]++;
+    const ms = Date.now() - work.since;
+    log({ urn, op: name, ms, ...(failed && { failed: work.notes.join("\n") }) });
+    if (count === "unchanged") return;
+    const what = plan ? op.plan : `${failed ? "failed" : op.done} ${failed ? "after" : "in"} ${seconds(ms)}`;
+    const sign = failed ? "!" : op.sign;
+    const colour = { "+": "green", "~": "yellow", "±": "yellow", "-": "red", "!": "red", " ": "reset" } as const;
+    const keys = changedKeys(metadata);
+    const line = [work.host.padEnd(10), paint(colour[sign], sign), work.kind.padEnd(18), what, keys.join(", ")];
+    const notes = [...driftOf(metadata, verb), ...work.notes];
+    emit(work.host, [line.join(" ").trimEnd(), ...notes.map((note) => INDENT + note)]);
+  }
+
+  function diagnose({ urn, message, severity, ephemeral }: DiagnosticEvent): void {
+    // The engine's own severity for what --debug would show is not in the SDK's type.
+    if ((severity as string) === "debug" || NOISE.test(message)) return;
+    const work = urn === undefined ? undefined : atWork.get(urn);
+    const lines = plainMessage(message);
+    if (ephemeral) {
+      if (work) work.doing = lines.join(" ");
+      return;
+    }
+    if (severity === "error") problems++;
+    if (work) {
+      work.notes.push(...lines.filter((line) => !work.notes.includes(line)));
+      return;
+    }
+    const text = lines.join("\n");
+    // "update failed" says nothing that the failed resources do not say.
+    if (text === "" || said.has(text) || (counts.failed > 0 && /^\w+ failed$/.test(text))) return;
+    said.add(text);
+    const word = severity === "error" || severity === "warning" ? `${severity}: ` : "";
+    emit("", [`${urn === undefined ? "" : `${nameOf(urn)}: `}${word}${text}`]);
+  }
+
+  function step(metadata: StepEventMetadata, end: boolean, failed: boolean): void {
+    const state = metadata.new ?? metadata.old;
+    if (metadata.type === STACK && end && metadata.new) outputs = metadata.new.outputs;
+    if (!state?.custom || metadata.type.startsWith("pulumi:providers:")) return;
+    if (end) finish(metadata, failed);
+    else begin(metadata);
+  }
+
+  return {
+    event({ resourcePreEvent, resOutputsEvent, resOpFailedEvent, diagnosticEvent }) {
+      if (resourcePreEvent) step(resourcePreEvent.metadata, false, false);
+      if (resOutputsEvent) step(resOutputsEvent.metadata, true, false);
+      if (resOpFailedEvent) step(resOpFailedEvent.metadata, true, true);
+      if (diagnosticEvent) diagnose(diagnosticEvent);
+    },
+    end() {
+      screen.end();
+      for (const { lines } of planned.toSorted((a, b) => a.host.localeCompare(b.host))) print(lines);
+      const open = Object.entries(outputs).filter(([, value]) => !hasSecret(value));
+      return { counts, outputs: Object.fromEntries(open), problems };
+    },
+  };
+}

@@ -1,0 +1,115 @@
+import { existsSync, readFileSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { hostname } from "node:os";
+import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { UserError } from "../toolchain/errors.js";
+import { pidLives } from "./claim.js";
+
+interface Lock {
+  path: string;
+  pid: number;
+  username: string;
+  hostname: string;
+  timestamp: string;
+}
+
+const STRAY_GRACE_MS = 60_000;
+
+function readLock(path: string): Lock | undefined {
+  try {
+    return { ...(JSON.parse(readFileSync(path, "utf8")) as Omit<Lock, "path">), path };
+  } catch {
+    return undefined;
+  }
+}
+
+function locksOf(state: string, stack: string): Lock[] {
+  const dir = join(state, ".pulumi", "locks", ...stack.split("/"));
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir)
+    .filter((name) => name.endsWith(".json"))
+    .flatMap((name) => readLock(join(dir, name)) ?? []);
+}
+
+/** The program a process runs; "" where that cannot be seen. */
+function programOf(pid: number): string {
+  try {
+    return basename(readlinkSync(`/proc/${pid}/exe`)).replace(" (deleted)", "");
+  } catch {
+    return "";
+  }
+}
+
+/** Whether the process that wrote the lock is still there, and not another one that has its number now. */
+function held(lock: Lock): boolean {
+  if (lock.hostname !== hostname()) return true;
+  const program = programOf(lock.pid);
+  return pidLives(lock.pid) && (program === "" || program.startsWith("pulumi"));
+}
+
+/**
+ * A killed Pulumi leaves its lock in a file backend. Removes those whose process is gone from this machine; says what it
+ * removed. A lock of a living process, or of another machine, is an error that names the owner.
+ */
+export function clearDeadLocks(state: string, stack: string): string[] {
+  const locks = locksOf(state, stack);
+  const owner = locks.find(held);
+  if (owner) {
+    const elsewhere = owner.hostname !== hostname();
+    throw new UserError(
+      `the state is locked by ${owner.username}@${owner.hostname}, process ${owner.pid}, since ${owner.timestamp}; ` +
+        (elsewhere
+          ? `if that run is dead, remove ${owner.path}`
+          : `wait for its end, or stop it with: kill -INT ${owner.pid}`),
+    );
+  }
+  return locks.map((lock) => {
+    rmSync(lock.path, { force: true });
+    rmSync(`${lock.path}.attrs`, { force: true });
+    return `removed the lock of a run that was killed (process ${lock.pid}, ${lock.timestamp})`;
+  });
+}
+
+function environmentOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** Set for everything a changing run starts, so that the next run knows what a killed one left running. */
+export const RUN_MARK = "KUBEXM_RUN_IN";
+
+function strays(home: string): number[] {
+  if (!existsSync("/proc/self/environ")) return [];
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0 && pid !== process.pid)
+    .filter((pid) => environmentOf(pid).split("\0").includes(`${RUN_MARK}=${home}`));
+}
+
+/** Signals those of the processes that still are there. */
+function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids)
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // It ended by itself.
+    }
+}
+
+/**
+ * Pulumi and its provider outlive a killed kubexm. They are asked to stop (Pulumi then ends the step it is at and writes
+ * the state), and ended after a minute. Called by the one run that holds the claim, so all that carry the mark are left over.
+ */
+export async function endStrays(home: string, say: (line: string) => void): Promise<void> {
+  const found = strays(home);
+  if (found.length === 0) return;
+  say(`ending what a killed run left: processes ${found.join(", ")}`);
+  const engines = found.filter((pid) => programOf(pid).startsWith("pulumi"));
+  signalAll(engines, "SIGINT");
+  const until = Date.now() + STRAY_GRACE_MS;
+  while (Date.now() < until && engines.some(pidLives)) await sleep(100);
+  signalAll(strays(home), "SIGKILL");
+}

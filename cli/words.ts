@@ -1,0 +1,86 @@
+import type { PulumiVerb } from "./flags.js";
+
+/** How one kind of operation of Pulumi's is written and counted. */
+interface Op {
+  sign: "+" | "~" | "-" | "±" | " ";
+  doing: string;
+  done: string;
+  plan: string;
+  counts?: Count;
+}
+
+export type Count = "created" | "changed" | "replaced" | "removed" | "unchanged" | "failed";
+
+const create: Op = { sign: "+", doing: "creating", done: "created", plan: "create", counts: "created" };
+const remove: Op = { sign: "-", doing: "removing", done: "removed", plan: "remove", counts: "removed" };
+const look: Op = { sign: " ", doing: "looking", done: "looked", plan: "look" };
+
+export const OPS: Readonly<Record<string, Op>> = {
+  create,
+  import: create,
+  delete: remove,
+  discard: remove,
+  update: { sign: "~", doing: "changing", done: "changed", plan: "change", counts: "changed" },
+  replace: { sign: "±", doing: "replacing", done: "replaced", plan: "replace", counts: "replaced" },
+  // Counted once, as "replace".
+  "create-replacement": { sign: "+", doing: "creating anew", done: "created anew", plan: "create anew" },
+  "delete-replaced": { sign: "-", doing: "removing the old", done: "removed the old", plan: "remove the old" },
+  same: { sign: " ", doing: "comparing", done: "unchanged", plan: "unchanged", counts: "unchanged" },
+  refresh: look,
+  read: look,
+};
+
+export type Counts = Record<Count, number>;
+export const noCounts = (): Counts => ({
+  created: 0,
+  changed: 0,
+  replaced: 0,
+  removed: 0,
+  unchanged: 0,
+  failed: 0,
+});
+
+type Wording = Readonly<Record<Count, string>>;
+
+const DONE: Wording = {
+  created: "created",
+  changed: "changed",
+  replaced: "replaced",
+  removed: "removed",
+  unchanged: "unchanged",
+  failed: "failed",
+};
+const PLANNED: Wording = {
+  ...DONE,
+  created: "to create",
+  changed: "to change",
+  replaced: "to replace",
+  removed: "to remove",
+};
+const LOOKED: Wording = { ...DONE, changed: "differ from the state", removed: "gone" };
+
+/** What stands in the summary even when it is 0. */
+const ALWAYS: Readonly<Record<PulumiVerb, readonly Count[]>> = {
+  preview: ["created", "changed", "unchanged"],
+  up: ["created", "changed", "unchanged"],
+  refresh: ["changed", "unchanged"],
+  destroy: ["removed"],
+};
+
+export const isPlan = (verb: PulumiVerb, options: Readonly<Record<string, unknown>>) =>
+  verb === "preview" || options["previewOnly"] === true;
+
+export function seconds(ms: number): string {
+  const s = ms / 1000;
+  return s < 60 ? `${s.toFixed(1)} s` : `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+}
+
+/** `12 created, 0 changed, 3 unchanged in 8.1 s` */
+export function summary(verb: PulumiVerb, plan: boolean, counts: Counts, ms: number): string {
+  const words = verb === "refresh" ? LOOKED : plan ? PLANNED : DONE;
+  const parts = (Object.keys(counts) as Count[])
+    .filter((count) => counts[count] > 0 || ALWAYS[verb].includes(count))
+    .map((count) => `${counts[count]} ${words[count]}`);
+  const still = (Object.keys(counts) as Count[]).every((count) => count === "unchanged" || counts[count] === 0);
+  return `${still && verb !== "destroy" ? "no changes: " : ""}${parts.join(", ")} in ${seconds(ms)}`;
+}
