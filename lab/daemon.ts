@@ -1,0 +1,234 @@
+import { spawn } from "node:child_process";
+import { closeSync, existsSync, openSync, readFileSync, readdirSync } from "node:fs";
+import { access, mkdir, readFile, readdir, rm, rmdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { cacheDir } from "../toolchain/cache.js";
+import { UserError } from "../toolchain/errors.js";
+import { run } from "../toolchain/process.js";
+
+/** Everything of our own Docker that must not outlive it; its images live in the cache. */
+const RUN_DIR = "/run/kubexm-lab";
+const CONTAINERD_SOCKET = join(RUN_DIR, "containerd.sock");
+const CGROUP = "kubexm-lab";
+const FORWARDING = "/proc/sys/net/ipv4/ip_forward";
+const KEY_DIR = "/etc/docker";
+export const OWN_SOCKET = `unix://${RUN_DIR}/docker.sock`;
+/** Every interface that a lab makes on this machine begins so. */
+export const LINK_PREFIX = "kxl";
+/** Every nftables table that a lab makes on this machine begins so. */
+export const TABLE_PREFIX = "kubexm_lab_";
+
+const START_SECONDS = 60;
+const STOP_SECONDS = 20;
+
+const dataDir = () => join(cacheDir(), "lab-docker");
+const logPath = () => join(dataDir(), "dockerd.log");
+
+const exists = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+async function waitFor(ready: () => boolean | Promise<boolean>, seconds: number): Promise<boolean> {
+  const end = Date.now() + seconds * 1000;
+  while (!(await ready())) {
+    if (Date.now() > end) return false;
+    await sleep(50);
+  }
+  return true;
+}
+
+function config() {
+  return {
+    "data-root": join(dataDir(), "docker"),
+    "exec-root": join(RUN_DIR, "docker"),
+    pidfile: join(RUN_DIR, "docker.pid"),
+    hosts: [OWN_SOCKET],
+    containerd: CONTAINERD_SOCKET,
+    "cgroup-parent": `/${CGROUP}`,
+    "exec-opts": ["native.cgroupdriver=cgroupfs"],
+    // Firewall, forwarding and bridges are the lab's own work (network.ts), so that they can be taken back to the last rule.
+    bridge: "none",
+    iptables: false,
+    ip6tables: false,
+    "ip-forward": false,
+    "ip-masq": false,
+    "userland-proxy": false,
+    "shutdown-timeout": 5,
+    "log-level": "warn",
+  };
+}
+
+function containerdConfig(): string {
+  return [
+    "version = 2",
+    `root = "${join(dataDir(), "containerd")}"`,
+    `state = "${join(RUN_DIR, "containerd")}"`,
+    'disabled_plugins = ["io.containerd.grpc.v1.cri"]',
+    "[grpc]",
+    `  address = "${CONTAINERD_SOCKET}"`,
+    "",
+  ].join("\n");
+}
+
+/** A process of its own, that goes on when this one ends. */
+function launch(command: string, args: readonly string[], log: number): () => boolean {
+  const child = spawn(command, args, { cwd: "/", detached: true, stdio: ["ignore", log, log] });
+  let failed = false;
+  child.once("error", () => (failed = true));
+  child.unref();
+  return () => failed || child.exitCode !== null;
+}
+
+async function startFailure(program: string): Promise<UserError> {
+  const said = (await readFile(logPath(), "utf8").catch(() => "")).trimEnd().split("\n").slice(-5).join("\n  ");
+  return new UserError(
+    `the lab's own ${program} does not start: start a Docker yourself, or see ${logPath()}\n  ${said}`,
+  );
+}
+
+async function startOne(program: string, args: readonly string[], socket: string): Promise<void> {
+  const log = openSync(logPath(), "a");
+  try {
+    const ended = launch(program, args, log);
+    const up = await waitFor(() => ended() || existsSync(socket), START_SECONDS);
+    if (up && !ended()) return;
+    throw await startFailure(program);
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** Starts our own Docker. What a killed one left is removed first. */
+export async function startDaemon(): Promise<void> {
+  await stopDaemon();
+  await mkdir(RUN_DIR, { recursive: true, mode: 0o711 });
+  await mkdir(dataDir(), { recursive: true });
+  await rm(logPath(), { force: true });
+  await writeFile(join(RUN_DIR, "ip_forward"), await readFile(FORWARDING, "utf8"));
+  if (!(await exists(join(KEY_DIR, "key.json")))) await writeFile(join(RUN_DIR, "no-key"), "");
+  if (!(await exists(KEY_DIR))) await writeFile(join(RUN_DIR, "no-key-dir"), "");
+  await writeFile(join(RUN_DIR, "containerd.toml"), containerdConfig());
+  await writeFile(join(RUN_DIR, "daemon.json"), JSON.stringify(config(), null, 2));
+  try {
+    await startOne("containerd", ["--config", join(RUN_DIR, "containerd.toml")], CONTAINERD_SOCKET);
+    await startOne("dockerd", ["--config-file", join(RUN_DIR, "daemon.json")], join(RUN_DIR, "docker.sock"));
+    await writeFile(FORWARDING, "1");
+  } catch (error) {
+    await stopDaemon();
+    throw error;
+  }
+}
+
+/** Ours are the processes that name our run folder as an argument: daemons, shims and proxies. */
+function processes(programs: RegExp): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        const [command = "", ...args] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+        return programs.test(command) && args.some((arg) => arg.startsWith(`${RUN_DIR}/`));
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // Gone in between.
+  }
+}
+
+async function end(programs: RegExp, signal: NodeJS.Signals): Promise<boolean> {
+  const signalAll = (name: NodeJS.Signals) => {
+    for (const pid of processes(programs)) kill(pid, name);
+  };
+  signalAll(signal);
+  const gone = () => processes(programs).length === 0;
+  if (await waitFor(gone, STOP_SECONDS)) return true;
+  signalAll("SIGKILL");
+  return waitFor(gone, STOP_SECONDS);
+}
+
+async function unmountAll(): Promise<void> {
+  const places = (await readFile("/proc/self/mounts", "utf8"))
+    .split("\n")
+    .map((line) =>
+      (line.split(" ")[1] ?? "").replaceAll(/\\(\d{3})/g, (_, code: string) => String.fromCharCode(parseInt(code, 8))),
+    )
+    .filter((place) => [RUN_DIR, dataDir()].some((root) => place.startsWith(`${root}/`)))
+    .reverse();
+  for (const place of places) await run("umount", ["-l", place], { okCodes: [0, 1, 32] });
+}
+
+/** The folders of our containers' cgroups, inner ones first, in every hierarchy. */
+async function cgroups(): Promise<string[]> {
+  const top = "/sys/fs/cgroup";
+  const inside = async (path: string): Promise<string[]> => {
+    const entries = await readdir(path, { withFileTypes: true }).catch(() => undefined);
+    if (!entries) return [];
+    const inner = entries.filter((e) => e.isDirectory()).map((e) => inside(join(path, e.name)));
+    return [...(await Promise.all(inner)).flat(), path];
+  };
+  const hierarchies = [top, ...(await readdir(top).catch(() => [])).map((name) => join(top, name))];
+  return (await Promise.all(hierarchies.map((path) => inside(join(path, CGROUP))))).flat();
+}
+
+/** Containers outlive a killed dockerd: what is left is found by its cgroup. */
+async function endContainers(): Promise<void> {
+  const inside = async () => {
+    const lists = (await cgroups()).map((path) => readFile(join(path, "cgroup.procs"), "utf8").catch(() => ""));
+    return [...new Set((await Promise.all(lists)).join("\n").split("\n").map(Number))].filter((pid) => pid > 0);
+  };
+  await waitFor(async () => {
+    const pids = await inside();
+    for (const pid of pids) kill(pid, "SIGKILL");
+    return pids.length === 0;
+  }, STOP_SECONDS);
+}
+
+async function removeCgroups(): Promise<void> {
+  for (const path of await cgroups()) await rmdir(path).catch(() => undefined);
+}
+
+async function removeNetworking(): Promise<void> {
+  const script = `
+for link in $(ls /sys/class/net); do
+  case $link in ${LINK_PREFIX}*) ip link delete "$link" ;; esac
+done
+ip rule show | sed -n 's/^\\([0-9]*\\):.* iif ${LINK_PREFIX}.*/\\1/p' | while read -r preference; do
+  ip rule delete preference "$preference"
+done
+nft list tables 2>/dev/null | sed -n 's/^table \\(ip ${TABLE_PREFIX}.*\\)/\\1/p' | while read -r table; do
+  nft delete table $table
+done
+`;
+  await run("sh", ["-c", script]);
+}
+
+async function giveBack(): Promise<void> {
+  const before = await readFile(join(RUN_DIR, "ip_forward"), "utf8").catch(() => "");
+  if (before.trim() === "0") await writeFile(FORWARDING, "0");
+  if (await exists(join(RUN_DIR, "no-key"))) await rm(join(KEY_DIR, "key.json"), { force: true });
+  if (await exists(join(RUN_DIR, "no-key-dir"))) await rmdir(KEY_DIR).catch(() => undefined);
+}
+
+/** Ends our own Docker, dead or alive, with all that it left on the machine. Its images stay in the cache. */
+export async function stopDaemon(): Promise<void> {
+  if (!(await exists(RUN_DIR))) return;
+  await end(/(^|\/)dockerd$/, "SIGTERM");
+  await end(/(^|\/)containerd$/, "SIGTERM");
+  await endContainers();
+  await end(/(^|\/)(containerd-shim[-\w]*|runc)$/, "SIGKILL");
+  await unmountAll();
+  await removeCgroups();
+  await removeNetworking();
+  await giveBack();
+  await rm(RUN_DIR, { recursive: true, force: true });
+}

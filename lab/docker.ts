@@ -1,0 +1,127 @@
+import { UserError } from "../toolchain/errors.js";
+import { progress } from "../toolchain/progress.js";
+import { type RunOptions, run } from "../toolchain/process.js";
+import { OWN_SOCKET, startDaemon, stopDaemon } from "./daemon.js";
+
+export const LAB_LABEL = "kubexm.lab";
+
+/** A Docker that answers. `own` is the one that only labs use; any other is somebody else's and is never stopped. */
+export interface Docker {
+  own: boolean;
+  env: Record<string, string | undefined>;
+}
+
+export const OWN: Docker = { own: true, env: { DOCKER_HOST: OWN_SOCKET, DOCKER_CONTEXT: undefined } };
+export const GIVEN: Docker = { own: false, env: {} };
+
+export async function docker(d: Docker, args: readonly string[], options: RunOptions = {}): Promise<string> {
+  const { stdout } = await run("docker", args, { ...options, env: { ...d.env, ...options.env } });
+  return stdout.trim();
+}
+
+/** The non-empty lines of what a docker command prints. */
+export async function dockerLines(d: Docker, args: readonly string[]): Promise<string[]> {
+  return (await docker(d, args)).split("\n").filter((line) => line !== "");
+}
+
+async function answers(d: Docker): Promise<boolean> {
+  return docker(d, ["version", "--format", "{{.Server.Version}}"], { timeoutMs: 10_000 }).then(
+    (version) => version !== "",
+    () => false,
+  );
+}
+
+/** Every Docker that may hold labs of ours. */
+export async function runningDockers(): Promise<Docker[]> {
+  const found = await Promise.all([GIVEN, OWN].map(answers));
+  const dockers = [GIVEN, OWN].filter((_, i) => found[i]);
+  // DOCKER_HOST may name our own.
+  return process.env["DOCKER_HOST"] === OWN_SOCKET ? dockers.filter((d) => d.own) : dockers;
+}
+
+export const isRoot = () => process.getuid?.() === 0;
+
+/** Commands that the lab calls on this machine, and the Debian package of each. */
+const NEEDED: Record<string, string> = {
+  dockerd: "docker.io",
+  docker: "docker.io",
+  ip: "iproute2",
+  nft: "nftables",
+};
+
+const onPath = (command: string) =>
+  run("sh", ["-c", 'command -v "$1"', "sh", command], { okCodes: [0, 1, 127] }).then(({ code }) => code === 0);
+
+/** A package's services must neither start now nor at the next boot because a lab needed its programs. */
+const INSTALL = `
+set -e
+export DEBIAN_FRONTEND=noninteractive
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  printf '#!/bin/sh\\nexit 101\\n' >$policy
+  chmod 755 $policy
+  trap 'rm -f $policy' EXIT
+fi
+apt-get update -qq
+more=
+case " $* " in
+*" docker.io "*) more=$(apt-cache search --names-only '^docker-cli$' | cut -d' ' -f1) ;;
+esac
+apt-get install -qq -y --no-install-recommends "$@" $more
+case " $* " in
+*" docker.io "*) systemctl disable docker.service docker.socket containerd.service 2>/dev/null || true ;;
+esac
+`;
+
+async function lacking(needed: Record<string, string>): Promise<string[]> {
+  const present = await Promise.all(Object.keys(needed).map(onPath));
+  return [...new Set(Object.values(needed).filter((_, i) => !present[i]))];
+}
+
+/** Installs by apt, as root, the packages of the commands that are not there. */
+export async function needCommands(needed: Record<string, string>, what: string): Promise<void> {
+  const packages = await lacking(needed);
+  if (packages.length === 0) return;
+  if (!isRoot()) throw new UserError(`${what} needs ${packages.join(", ")}: install them, or run as root`);
+  if (!(await onPath("apt-get")))
+    throw new UserError(
+      `${what} needs ${packages.join(", ")}, and there is no apt-get here: install Docker and start it`,
+    );
+  const bar = progress(`Installing ${packages.join(", ")}`);
+  try {
+    await run("sh", ["-c", INSTALL, "sh", ...packages], { onLine: (line) => bar.update(line) });
+    bar.done();
+  } catch (error) {
+    bar.fail();
+    throw new UserError(
+      `${what}: apt-get could not install ${packages.join(", ")}: install and start Docker yourself`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** The Docker that answers already, else our own, started. Call it under the lab lock. */
+export async function ensureDocker(): Promise<Docker> {
+  const [running] = await runningDockers();
+  if (running) return running;
+  const { DOCKER_HOST } = process.env;
+  if (DOCKER_HOST)
+    throw new UserError(`no Docker answers at DOCKER_HOST=${DOCKER_HOST}: start it, or unset DOCKER_HOST`);
+  if (process.platform !== "linux")
+    throw new UserError("no Docker is running: start it (a lab can start its own only on Linux)");
+  if (!isRoot()) throw new UserError("no Docker is running: start it, or run as root and the lab starts its own");
+  await needCommands(NEEDED, "a lab without a running Docker");
+  await startDaemon();
+  if (await answers(OWN)) return OWN;
+  await stopDaemon();
+  throw new UserError("the lab's own Docker does not answer: try again, or start a Docker yourself");
+}
+
+/** Stops our own Docker when no lab is left on it. Call it under the lab lock. */
+export async function releaseDocker(d: Docker): Promise<void> {
+  if (!d.own) return;
+  const left = await dockerLines(d, ["network", "ls", "-q", "--filter", `label=${LAB_LABEL}`]);
+  if (left.length === 0) await stopDaemon();
+}

@@ -1,0 +1,93 @@
+import { rm } from "node:fs/promises";
+import { type Docker, LAB_LABEL, docker, dockerLines, releaseDocker } from "./docker.js";
+import { readRecord } from "./files.js";
+import { imageTag } from "./image.js";
+import { type LabNetwork, closeNetworks } from "./network.js";
+import { alive } from "./owner.js";
+
+export const DIR_LABEL = "kubexm.lab.dir";
+export const OWNER_LABEL = "kubexm.lab.owner";
+
+/** A lab as its Docker knows it. */
+export interface FoundLab {
+  docker: Docker;
+  name: string;
+  dir: string;
+  owner: string;
+}
+
+export async function foundLabs(d: Docker): Promise<FoundLab[]> {
+  const format = [LAB_LABEL, DIR_LABEL, OWNER_LABEL].map((label) => `{{.Label "${label}"}}`).join("\t");
+  const list = (kind: readonly string[]) =>
+    dockerLines(d, [...kind, "--filter", `label=${LAB_LABEL}`, "--format", format]);
+  const all = [...(await list(["network", "ls"])), ...(await list(["ps", "--all"]))];
+  const labs = [...new Set(all)].map((line) => {
+    const [name = "", dir = "", owner = ""] = line.split("\t");
+    return { docker: d, name, dir, owner };
+  });
+  return labs.filter((lab, i) => labs.findIndex(({ name }) => name === lab.name) === i);
+}
+
+export async function containersOf({ docker: d, name }: FoundLab, running: boolean): Promise<string[]> {
+  const all = running ? [] : ["--all"];
+  return dockerLines(d, ["ps", ...all, "--filter", `label=${LAB_LABEL}=${name}`, "--format", "{{.Names}}"]);
+}
+
+async function networksOf({ docker: d, name }: FoundLab): Promise<LabNetwork[]> {
+  const names = await dockerLines(d, [
+    "network",
+    "ls",
+    "--filter",
+    `label=${LAB_LABEL}=${name}`,
+    "--format",
+    "{{.Name}}",
+  ]);
+  if (names.length === 0) return [];
+  const format = `{{.Name}}\t{{(index .IPAM.Config 0).Subnet}}\t{{index .Options "com.docker.network.bridge.name"}}\t{{.Internal}}`;
+  return (await dockerLines(d, ["network", "inspect", "--format", format, ...names])).map((line) => {
+    const [network = "", subnet = "", bridge = "", internal] = line.split("\t");
+    return { name: network, subnet, bridge, closed: internal === "true" };
+  });
+}
+
+/** Takes a lab off the machine, whatever is there of it. Call it under the lab lock. */
+export async function removeLab(lab: FoundLab): Promise<void> {
+  const { docker: d } = lab;
+  const containers = await containersOf(lab, false);
+  await Promise.all(containers.map((name) => docker(d, ["rm", "--force", "--volumes", name])));
+  const networks = await networksOf(lab);
+  await closeNetworks(d, imageTag(), networks);
+  if (networks.length > 0) await docker(d, ["network", "rm", ...networks.map(({ name }) => name)]);
+  await rm(lab.dir, { recursive: true, force: true });
+}
+
+/** A lab is left over when nobody lives who waits for it, and nobody asked to keep it. */
+async function leftOver(lab: FoundLab): Promise<boolean> {
+  if (alive(lab.owner)) return false;
+  const record = await readRecord(lab.dir);
+  if (record?.lab.name !== lab.name || !record.keep || record.state !== "up") return true;
+  return (await containersOf(lab, true)).length === 0;
+}
+
+/** Removes what killed runs left. Call it under the lab lock. */
+export async function removeLeftOvers(d: Docker): Promise<void> {
+  for (const lab of await foundLabs(d)) if (await leftOver(lab)) await removeLab(lab);
+  const builds = await dockerLines(d, [
+    "ps",
+    "--all",
+    "--filter",
+    "label=kubexm.lab.build",
+    "--format",
+    '{{.Names}}\t{{.Label "kubexm.lab.build"}}',
+  ]);
+  for (const line of builds) {
+    const [name = "", claim = ""] = line.split("\t");
+    if (!alive(claim)) await docker(d, ["rm", "--force", "--volumes", name]);
+  }
+}
+
+/** Removes a lab, and our own Docker with the last one. Call it under the lab lock. */
+export async function removeAndRelease(lab: FoundLab): Promise<void> {
+  await removeLab(lab);
+  await releaseDocker(lab.docker);
+}
