@@ -3,6 +3,17 @@ export class UserError extends Error {
   override readonly name: string = "UserError";
 }
 
+/** An argument that cannot be right, found while steps are built from it: before any connection. */
+export class ArgumentError extends UserError {
+  override readonly name = "ArgumentError";
+  constructor(
+    readonly value: string,
+    expected: string,
+  ) {
+    super(`${JSON.stringify(value)}: ${expected}`);
+  }
+}
+
 /** Why a remote command gave no good result. */
 export type RemoteReason =
   | "exit"
@@ -34,7 +45,7 @@ export interface RemoteFailure {
 export class RemoteError extends UserError {
   override readonly name = "RemoteError";
   constructor(
-    summary: string,
+    readonly summary: string,
     readonly failure: RemoteFailure,
     options?: ErrorOptions,
   ) {

@@ -26,9 +26,11 @@ export class Secret {
 export class Command {
   readonly #text: string;
   readonly #masked: string;
-  constructor(text: string, masked: string) {
+  readonly #secrets: readonly string[];
+  constructor(text: string, masked: string, secrets: readonly string[] = []) {
     this.#text = text;
     this.#masked = masked;
+    this.#secrets = secrets;
   }
   get text(): string {
     return this.#text;
@@ -41,6 +43,13 @@ export class Command {
   }
   [inspect.custom](): string {
     return this.#masked;
+  }
+  get secrets(): readonly string[] {
+    return this.#secrets;
+  }
+  /** Takes this command's secrets out of what a host said about it. */
+  redact(said: string): string {
+    return this.#secrets.reduce((text, secret) => (secret === "" ? text : text.replaceAll(secret, MASK)), said);
   }
 }
 
@@ -67,10 +76,26 @@ export function sh(strings: TemplateStringsArray, ...values: ShellValue[]): Comm
       const value = values[i - 1];
       return text + (value === undefined ? "" : render(value, wire)) + part;
     });
-  return new Command(build(true), build(false));
+  return new Command(build(true), build(false), values.flatMap(secretsOf));
+}
+
+function secretsOf(value: ShellValue): readonly string[] {
+  if (value instanceof Command) return value.secrets;
+  if (value instanceof Secret) return [value.reveal()];
+  return typeof value === "object" ? value.flatMap(secretsOf) : [];
+}
+
+/** Text that stands in a quoted here-document as it is. Refused when it could end the document. */
+export function verbatim(text: string, stop: string): Command {
+  if (text.split("\n").includes(stop)) throw new TypeError(`the text may not hold the line ${stop}`);
+  return new Command(text, text);
 }
 
 /** Several commands, one per line. */
 export function lines(...commands: readonly Command[]): Command {
-  return new Command(commands.map((c) => c.text).join("\n"), commands.map(String).join("\n"));
+  return new Command(
+    commands.map((c) => c.text).join("\n"),
+    commands.map(String).join("\n"),
+    commands.flatMap((c) => c.secrets),
+  );
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 const credentials = {
-  user: z.string().min(1).default("root").describe("Login name"),
+  user: z.string().min(1).optional().describe("Login name; default what ~/.ssh/config says, else root"),
   password: z.string().optional().describe("Login password; also the sudo password unless sudoPassword is set"),
   privateKeyPath: z.string().optional().describe("Path of a private key on this machine; ~ is your home folder"),
   privateKey: z.string().optional().describe("A private key given inline (kept encrypted in the state)"),
@@ -9,6 +9,9 @@ const credentials = {
   agent: z.boolean().default(true).describe("Try the keys of the running ssh-agent after the given key"),
   hostKey: z
     .string()
+    .regex(/^(SHA256:[A-Za-z0-9+/]{43}=?|(ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+=*( .*)?)$/, {
+      message: "must be `ssh-ed25519 AAAA…` or a `SHA256:…` fingerprint",
+    })
     .optional()
     .describe("The host's public key, pinned: `ssh-ed25519 AAAA…` or its `SHA256:…` fingerprint"),
 };
@@ -34,7 +37,7 @@ export const hostSpec = z
       .default("strict")
       .describe("strict: the key must be known; accept-new: an unknown key is recorded, a changed one still refused"),
     knownHostsPath: z.string().optional().describe("known_hosts file; default ~/.ssh/known_hosts"),
-    connectTimeout: z.number().int().min(1).default(20).describe("Seconds for one attempt to connect and log in"),
+    connectTimeout: z.number().int().min(1).default(20).describe("Seconds to connect and log in"),
   })
   .strict();
 

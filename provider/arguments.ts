@@ -1,0 +1,76 @@
+import { z } from "zod";
+import type { Definition } from "./definition";
+import { ArgumentError } from "./errors";
+import { unknownFacts, type Facts } from "./facts";
+import { commonArgs } from "./options";
+import type { Work } from "./script";
+import { maybeUnknown, unknownPaths } from "./unknown";
+
+export const common = z.object(commonArgs).strict();
+export type Common = z.output<typeof common>;
+
+export interface Failure {
+  readonly property: string;
+  readonly reason: string;
+}
+
+export interface Parsed {
+  readonly common: Common;
+  readonly args: Record<string, unknown>;
+}
+
+const own = new Set(Object.keys(commonArgs));
+
+/** Splits the inputs of a resource into what all components take and what this one takes. */
+function split(inputs: Readonly<Record<string, unknown>>) {
+  const entries = Object.entries(inputs).filter(([key]) => key !== "__provider");
+  return {
+    common: Object.fromEntries(entries.filter(([key]) => own.has(key))),
+    args: Object.fromEntries(entries.filter(([key]) => !own.has(key))),
+  };
+}
+
+const dotted = (path: readonly PropertyKey[]) => path.map(String).join(".");
+
+/** Every problem of the inputs with its path; what depends on a value not known yet is left for later. */
+export function problems(definition: Definition, inputs: Readonly<Record<string, unknown>>): Failure[] {
+  const parts = split(inputs);
+  const results = [common.safeParse(parts.common), definition.args.strict().safeParse(parts.args)];
+  const unknown = unknownPaths(inputs);
+  return results.flatMap((result) =>
+    (result.error?.issues ?? [])
+      .filter((issue) => !maybeUnknown(unknown, issue.path))
+      .map((issue) => ({ property: dotted(issue.path), reason: issue.message })),
+  );
+}
+
+export function parse(definition: Definition, inputs: Readonly<Record<string, unknown>>): Parsed {
+  const parts = split(inputs);
+  return { common: common.parse(parts.common), args: definition.args.strict().parse(parts.args) };
+}
+
+/** The name of a component in the ledger: the same for the same thing after a lost state. */
+export const ownerOf = (kind: string, name: string) => `${kind}.${name}`.replaceAll(/[^A-Za-z0-9._-]/g, "_");
+
+export function workOf(
+  definition: Definition,
+  { common: { resource }, args }: Parsed,
+  facts: Facts = unknownFacts,
+): Work {
+  const steps = definition.steps(args, facts).flat();
+  const twice = steps.find((step, i) => steps.findIndex((other) => other.id === step.id) !== i);
+  if (twice) throw new ArgumentError(twice.id, "two steps are about it");
+  const verify = definition.verify?.(args, facts);
+  return { owner: ownerOf(definition.kind, resource.name), steps, ...(verify && { verify }) };
+}
+
+/** Where in the arguments a value stands, for messages about what was built from it. */
+export function pathOf(args: unknown, value: string, at = ""): string | undefined {
+  if (args === value || (typeof args === "number" && String(args) === value)) return at;
+  if (typeof args !== "object" || args === null) return undefined;
+  for (const [key, item] of Object.entries(args)) {
+    const found = pathOf(item, value, at === "" ? key : `${at}.${key}`);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

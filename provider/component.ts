@@ -1,0 +1,65 @@
+import * as pulumi from "@pulumi/pulumi";
+import type { z } from "zod";
+import { define, type Definition } from "./definition";
+import type { Host } from "./host";
+import type { DeepInput } from "./inputs";
+
+/** What a user may say about any component. */
+export interface CommonArgs {
+  host: Host;
+  /** On destroy, leave the host as it is and only drop the records. */
+  retain?: boolean;
+  /** On destroy, do not insist that the host can be reached. */
+  forget?: boolean;
+  /** If it fails, take back at once what was done. */
+  rollbackOnFailure?: boolean;
+}
+
+export type ComponentArgs<A extends z.ZodObject> = CommonArgs & { [K in keyof z.input<A>]: DeepInput<z.input<A>[K]> };
+
+export type ComponentClass<A extends z.ZodObject> = (new (
+  name: string,
+  args: ComponentArgs<A>,
+  opts?: pulumi.CustomResourceOptions,
+) => ComponentResource) & { readonly definition: Definition<A> };
+
+/** A component on a host, as a resource in a program. */
+export class ComponentResource extends pulumi.CustomResource {
+  /** Differences seen by the last look; empty when all is as wanted. */
+  declare readonly drift: pulumi.Output<readonly { step: string; want: string; found: string }[]>;
+}
+
+/**
+ * What the provider process runs. A constant text, so that it never differs, and a mended bug is mended for old state too.
+ * It is resolved from the folder of the program upward.
+ */
+const loader = (kind: string) => `exports.handler=()=>require("kubexm/provider").forKind(${JSON.stringify(kind)})`;
+
+/** Makes a component: its class for programs, and its lifecycle. */
+export function component<A extends z.ZodObject>(definition: Definition<A>): ComponentClass<A> {
+  // Its own steps are typed by A; the registry only ever hands them what A parsed.
+  define(definition as unknown as Definition);
+  const secrets: readonly string[] = definition.secrets ?? [];
+  return class extends ComponentResource {
+    static readonly definition = definition;
+    constructor(name: string, { host, ...args }: ComponentArgs<A>, opts: pulumi.CustomResourceOptions = {}) {
+      const type = `dynamic/kubexm:${definition.kind}`;
+      const guarded = Object.entries(args).map(([key, value]) => [
+        key,
+        secrets.includes(key) ? pulumi.secret(value) : value,
+      ]);
+      const inputs = {
+        drift: undefined,
+        facts: undefined,
+        ...Object.fromEntries(guarded),
+        host: host.spec,
+        resource: { name, urn: pulumi.createUrn(name, `pulumi-nodejs:${type}`, opts.parent) },
+        __provider: loader(definition.kind),
+      };
+      super(`pulumi-nodejs:${type}`, name, inputs, {
+        ...opts,
+        additionalSecretOutputs: [...(opts.additionalSecretOutputs ?? []), ...secrets],
+      });
+    }
+  };
+}

@@ -1,0 +1,59 @@
+import { hostname, userInfo } from "node:os";
+import type { Failure } from "./arguments";
+import { definitionOf } from "./definition";
+import { tell } from "./engine-log";
+import { check, create, diff, plan, read, remove, update, type Inputs, type World } from "./lifecycle";
+import { connect } from "./ssh";
+
+/** What Pulumi's dynamic provider process calls. */
+export interface DynamicProvider {
+  check: (olds: Inputs, news: Inputs) => Promise<{ inputs: Inputs; failures: Failure[] }>;
+  diff: (id: string, olds: Inputs, news: Inputs) => Promise<{ changes?: boolean }>;
+  create: (inputs: Inputs) => Promise<{ id: string; outs: Inputs }>;
+  read: (id: string, props: Inputs) => Promise<{ id: string; props: Inputs }>;
+  update: (id: string, olds: Inputs, news: Inputs) => Promise<{ outs: Inputs }>;
+  delete: (id: string, props: Inputs) => Promise<void>;
+}
+
+const world = (): World => ({
+  connect,
+  tell,
+  forgotten: (process.env["KUBEXM_FORGET"] ?? "").split(",").filter(Boolean),
+  controller: `${userInfo().username}@${hostname()} pid ${process.pid} since ${new Date().toISOString()}`,
+});
+
+/** Anything but plain JSON would hang the call or be lost on the way. */
+const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
+
+const urnOf = (inputs: Inputs) => {
+  const resource = inputs["resource"] as { urn?: unknown } | undefined;
+  return typeof resource?.urn === "string" ? resource.urn : "";
+};
+
+/** `up` shows progress instead of the plan. */
+const planWanted = () => process.env["KUBEXM_PLAN"] !== "0";
+
+export function forKind(kind: string): DynamicProvider {
+  const definition = definitionOf(kind);
+  const here = world();
+  const showPlan = (olds: Inputs | undefined, news: Inputs) => {
+    const rows = planWanted() ? plan(definition, olds, news) : [];
+    if (rows.length > 0) tell(urnOf(news), rows.join("\n"), "info");
+  };
+  return {
+    check: (olds, news) => {
+      const first = olds["resource"] === undefined;
+      const result = check(definition, first ? undefined : olds, news);
+      if (first && result.failures.length === 0) showPlan(undefined, result.inputs);
+      return Promise.resolve(plain(result));
+    },
+    diff: (_id, olds, news) => {
+      showPlan(olds, news);
+      return Promise.resolve(diff(olds));
+    },
+    create: async (inputs) => plain(await create(definition, here, inputs)),
+    read: async (id, props) => ({ id, props: plain(await read(definition, here, props)) }),
+    update: async (_id, olds, news) => plain(await update(definition, here, olds, news)),
+    delete: (_id, props) => remove(definition, here, props),
+  };
+}

@@ -1,0 +1,234 @@
+import PQueue from "p-queue";
+import { RemoteError } from "./errors";
+import type { RunLog } from "./log";
+import { addWord, keyOf, lookScript, makeScript, newMark, reader, undoScript, type Holder, type Work } from "./script";
+import { sh, type Command } from "./shell";
+import type { Remote } from "./ssh/remote";
+import { differences, drift, type Drift, type State, type Step } from "./step";
+
+export interface Looked {
+  readonly step: Step;
+  readonly found: State;
+  /** Whose entry the ledger holds for it. */
+  readonly held: "none" | "ours" | "others";
+}
+
+export interface LookResult {
+  readonly looked: readonly Looked[];
+  /** Ids of things this owner changed earlier and no longer wants. */
+  readonly stale: readonly string[];
+}
+
+export const driftOf = (result: LookResult): Drift[] =>
+  result.looked.flatMap(({ step, found }) => drift(step, found) ?? []);
+
+/** Looks at any number of components on one host with one exec. */
+export async function look(remote: Remote, works: readonly Work[]): Promise<LookResult[]> {
+  const mark = newMark();
+  const found = works.map((work) => work.steps.map((): Record<string, string> => ({})));
+  const held = works.map((work) => work.steps.map((): Looked["held"] => "none"));
+  const owns: string[][] = works.map(() => []);
+  const failed: string[] = [];
+  let current: Record<string, string> | undefined;
+  let complete = false;
+  const line = reader(mark, {
+    other: (text) => current && addWord(current, text),
+    event: ({ kind, words: [w, s, ...rest] }) => {
+      const work = Number(w);
+      if (kind === "end") complete = true;
+      else if (kind === "owns") owns[work]?.push([s, ...rest].join(" "));
+      else if (kind === "error") failed.push(works[work]?.steps[Number(s)]?.id ?? "?");
+      else if (kind === "look") {
+        current = found[work]?.[Number(s)];
+        const heldHere = held[work];
+        if (heldHere) heldHere[Number(s)] = rest[0] === "ours" ? "ours" : rest[0] === "others" ? "others" : "none";
+      }
+    },
+  });
+  const { stderr } = await remote.run(lookScript(mark, works), { title: "look", onLine: line, timeout: 300 });
+  const bad = (summary: string) =>
+    new RemoteError(summary, {
+      host: remote.name,
+      reason: "exit",
+      stderr,
+      ...(failed.length > 0 && { step: failed.join(", ") }),
+      advice: "Nothing was changed. Look at the message above; a thing that cannot be read is never taken as absent.",
+    });
+  if (failed.length > 0) throw bad("could not look");
+  if (!complete) throw bad("the look ended early");
+  return works.map((work, w) => {
+    const wanted = new Set(work.steps.map((step) => step.id));
+    return {
+      looked: work.steps.map((step, s) => ({ step, found: found[w]?.[s] ?? {}, held: held[w]?.[s] ?? "none" })),
+      stale: (owns[w] ?? []).filter((id) => !wanted.has(id)),
+    };
+  });
+}
+
+/** Where a run tells what it does. */
+export interface Context {
+  readonly component: string;
+  readonly holder: Holder;
+  readonly log: RunLog;
+  /** A line for the person who waits. */
+  readonly tell: (text: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+const changers = new WeakMap<Remote, PQueue>();
+
+/** One change at a time on a host; looks and uploads do not wait for it. */
+function alone<T>(remote: Remote, task: () => Promise<T>): Promise<T> {
+  const queue = changers.get(remote) ?? new PQueue({ concurrency: 1 });
+  changers.set(remote, queue);
+  return queue.add(task);
+}
+
+const TAIL = 20;
+const staging = "/var/lib/kubexm/staging";
+const makeStaging = sh`umask 077; mkdir -p ${staging}`;
+
+/** Runs a script that changes the host and follows it line by line. */
+async function change(remote: Remote, work: Work, script: Command, mark: string, ctx: Context) {
+  const notes: string[] = [];
+  const found = new Map<number, Record<string, string>>();
+  let title = "prepare";
+  let since = Date.now();
+  let tail: string[] = [];
+  let current: Record<string, string> | undefined;
+  let failure: string | undefined;
+  let complete = false;
+  const start = (text: string) => {
+    title = text;
+    since = Date.now();
+    tail = [];
+    current = undefined;
+    ctx.tell(text);
+  };
+  const line = reader(mark, {
+    other: (text) => {
+      if (current) addWord(current, text);
+      else tail = [...tail, text].slice(-TAIL);
+    },
+    event: ({ kind, words }) => {
+      const step = work.steps[Number(words[0])];
+      if (kind === "begin") start(step?.id ?? work.verify?.title ?? "verify");
+      else if (kind === "undo") start(`undo ${words.join(" ")}`);
+      else if (kind === "note") notes.push(words.join(" "));
+      else if (kind === "fail") failure = words[1] ?? "?";
+      else if (kind === "end") complete = true;
+      else if (kind === "look") {
+        current = {};
+        found.set(Number(words[1]), current);
+        ctx.log({ host: remote.name, component: ctx.component, step: title, changed: true, ms: Date.now() - since });
+      }
+    },
+  });
+  const signal = ctx.signal && { signal: ctx.signal };
+  const result = await remote
+    .run(script, { title: ctx.component, onLine: line, timeout: 3600, ok: [0, 1, 75], ...signal })
+    .catch((error: unknown) => {
+      throw error instanceof RemoteError
+        ? new RemoteError(error.summary, { ...error.failure, component: ctx.component, step: title }, { cause: error })
+        : error;
+    });
+  if (failure === undefined && complete && result.code === 0) return { notes, found };
+  const locked = result.code === 75;
+  const stderr = [...tail, result.stderr].filter((text) => text.trim() !== "").join("\n");
+  ctx.log({
+    host: remote.name,
+    component: ctx.component,
+    step: title,
+    changed: false,
+    ms: Date.now() - since,
+    failed: stderr,
+  });
+  throw new RemoteError(locked ? "the host is locked" : `${title} failed`, {
+    host: remote.name,
+    component: ctx.component,
+    step: title,
+    reason: "exit",
+    stderr: script.redact(stderr),
+    ...(failure !== undefined && /^\d+$/.test(failure) && { code: Number(failure) }),
+    advice: locked
+      ? "Wait for the other run to end, or stop it; then run again."
+      : failure === "124"
+        ? "It took longer than its time limit. See what it waits for on the host, then run again: it goes on where it stopped."
+        : "Mend the cause and run again: it goes on where it stopped; destroy takes back what was done.",
+  });
+}
+
+async function sendBodies(remote: Remote, steps: readonly Step[], ctx: Context): Promise<void> {
+  const bodies = new Map(steps.flatMap((step) => step.bodies ?? []).map((body) => [body.sha256, body]));
+  if (bodies.size === 0) return;
+  await remote.run(makeStaging, { title: "make room for uploads" });
+  await Promise.all(
+    [...bodies.values()].map(async (body) => {
+      const bytes = await body.size();
+      const since = Date.now();
+      ctx.tell(`upload ${(bytes / 1e6).toFixed(1)} MB`);
+      await remote.upload({
+        to: `${staging}/${body.sha256}`,
+        source: body.open,
+        bytes,
+        sha256: body.sha256,
+        ...(ctx.signal && { signal: ctx.signal }),
+      });
+      ctx.log({
+        host: remote.name,
+        component: ctx.component,
+        step: "upload",
+        changed: true,
+        ms: Date.now() - since,
+        bytes,
+      });
+    }),
+  );
+}
+
+export interface Applied {
+  /** Ids of the steps that were made. */
+  readonly changed: readonly string[];
+  /** What the person should know, e.g. things kept because somebody else uses them. */
+  readonly notes: readonly string[];
+}
+
+/** Makes what differs, takes back what is no longer wanted, and sees that it holds. */
+export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: Context): Promise<Applied> {
+  const indexes = work.steps.map((_, s) => s);
+  const make = indexes.filter((s) => {
+    const item = seen.looked[s];
+    return item !== undefined && differences(item.step, item.found).length > 0;
+  });
+  const claim = indexes.filter((s) => !make.includes(s) && seen.looked[s]?.held === "others");
+  if (make.length + claim.length + seen.stale.length === 0) return { changed: [], notes: [] };
+
+  const steps = work.steps.filter((_, s) => make.includes(s));
+  await sendBodies(remote, steps, ctx);
+  const mark = newMark();
+  const script = makeScript(mark, work, { make, claim, stale: seen.stale.map(keyOf) }, ctx.holder);
+  const { notes, found } = await alone(remote, () => change(remote, work, script, mark, ctx));
+  for (const s of make) {
+    const step = work.steps[s];
+    const left = step && drift(step, found.get(s) ?? {});
+    if (left) {
+      throw new RemoteError("it was made, but did not take effect", {
+        host: remote.name,
+        component: ctx.component,
+        step: left.step,
+        reason: "exit",
+        stderr: `wanted ${left.want}\nfound  ${left.found}`,
+        advice: "Something on the host changes it back, or refuses it silently. Mend that and run again.",
+      });
+    }
+  }
+  return { changed: steps.map((step) => step.id), notes };
+}
+
+/** Gives back everything an owner holds on the host; with `keep` only the records go. Nothing to do is fine. */
+export async function revert(remote: Remote, owner: string, keep: boolean, ctx: Context): Promise<readonly string[]> {
+  const mark = newMark();
+  const script = undoScript(mark, owner, ctx.holder, keep);
+  const { notes } = await alone(remote, () => change(remote, { owner, steps: [] }, script, mark, ctx));
+  return notes;
+}

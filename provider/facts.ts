@@ -1,0 +1,98 @@
+import { RemoteError } from "./errors";
+import { osProfile, type OsProfile } from "./os";
+import { sh } from "./shell";
+import type { Remote } from "./ssh/remote";
+
+/** What one exec tells about a host. */
+export interface Facts {
+  readonly os: OsProfile;
+  readonly arch: string;
+  readonly kernel: string;
+  readonly machineId: string;
+  readonly bootId: string;
+  readonly cgroup: "v1" | "v2";
+  readonly init: string;
+  readonly virtualisation: string;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly swap: boolean;
+  readonly selinux: string;
+  readonly firewall: readonly string[];
+  /** `eth0 192.0.2.9/24`, one line an address. */
+  readonly addresses: readonly string[];
+}
+
+const script = sh`
+cat /etc/os-release 2>/dev/null || cat /usr/lib/os-release || exit 1
+p() { printf '@%s=%s\n' "$1" "$2"; }
+p arch "$(uname -m)"; p kernel "$(uname -r)"
+p machineId "$(cat /etc/machine-id 2>/dev/null)"; p bootId "$(cat /proc/sys/kernel/random/boot_id)"
+if [ -f /sys/fs/cgroup/cgroup.controllers ]; then p cgroup v2; else p cgroup v1; fi
+p init "$(cat /proc/1/comm)"; p virtualisation "$(systemd-detect-virt 2>/dev/null || :)"
+while read -r k v _; do case $k in MemTotal:) p memoryKiB "$v" ;; SwapTotal:) p swapKiB "$v" ;; esac; done </proc/meminfo
+p cpus "$(nproc)"
+p selinux "$(getenforce 2>/dev/null || echo absent)"
+for unit in firewalld ufw nftables; do systemctl is-active -q $unit 2>/dev/null && p firewall $unit; done
+ip -o addr show 2>/dev/null | while read -r _ dev _ address _; do p address "$dev $address"; done
+:`;
+
+const arches: Readonly<Record<string, string>> = {
+  x86_64: "amd64",
+  aarch64: "arm64",
+  armv7l: "arm",
+  riscv64: "riscv64",
+};
+
+export function parseFacts(output: string): Facts {
+  const rows = output.split("\n").flatMap((line) => {
+    const at = line.indexOf("=");
+    return line.startsWith("@") && at > 0 ? [[line.slice(1, at), line.slice(at + 1)] as const] : [];
+  });
+  const one = (key: string) => rows.find(([name]) => name === key)?.[1] ?? "";
+  const all = (key: string) => rows.filter(([name]) => name === key).map(([, value]) => value);
+  const machine = one("arch");
+  return {
+    os: osProfile(output),
+    arch: arches[machine] ?? machine,
+    kernel: one("kernel"),
+    machineId: one("machineId"),
+    bootId: one("bootId"),
+    cgroup: one("cgroup") === "v2" ? "v2" : "v1",
+    init: one("init"),
+    virtualisation: one("virtualisation"),
+    memoryMiB: Math.floor(Number(one("memoryKiB")) / 1024),
+    cpus: Number(one("cpus")),
+    swap: Number(one("swapKiB")) > 0,
+    selinux: one("selinux").toLowerCase(),
+    firewall: all("firewall"),
+    addresses: all("address"),
+  };
+}
+
+const known = new WeakMap<Remote, Promise<Facts>>();
+
+/** The facts of a host, asked once for each connection. */
+export function factsOf(remote: Remote): Promise<Facts> {
+  const asked = known.get(remote);
+  if (asked) return asked;
+  const facts = remote.run(script, { title: "facts", timeout: 60 }).then(({ stdout }) => {
+    const parsed = parseFacts(stdout);
+    if (parsed.init !== "systemd") {
+      throw new RemoteError(`its first process is ${parsed.init || "unknown"}, not systemd`, {
+        host: remote.name,
+        reason: "exit",
+        advice: "kubexm manages hosts that run systemd.",
+      });
+    }
+    return parsed;
+  });
+  known.set(remote, facts);
+  facts.catch(() => known.delete(remote));
+  return facts;
+}
+
+/** Stands in for a host nobody has looked at yet, so that a first preview can still say what is known. */
+export const unknownFacts: Facts = {
+  ...parseFacts("ID=debian\nPRETTY_NAME='not seen yet'"),
+  machineId: "",
+};

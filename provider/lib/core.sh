@@ -1,0 +1,16 @@
+# Functions for every piece of a step: POSIX sh, coreutils and sed only.
+# Kept on the host beside the ledger, so that an undo can run there without kubexm.
+export LC_ALL=C DEBIAN_FRONTEND=noninteractive
+K=/var/lib/kubexm L=/var/lib/kubexm/ledger S=/var/lib/kubexm/staging
+nl='
+'
+
+kv() { # KEY VALUE: one observed word
+  case $2 in
+    *"$nl"*) printf '%s=%s\n' "$1" "$(printf %s "$2" | tr '\n' ' ')" ;;
+    *) printf '%s=%s\n' "$1" "$2" ;;
+  esac
+}
+say() { printf '%s\n' "$*" >&2; }
+note() { printf '%s note %s\n' "$M" "$*"; } # a line for the person, kept apart from errors
+was() { sed -n "s/^$1=//p" "$entry/prior"; } # KEY: its value before our first change

@@ -1,0 +1,28 @@
+# Kernel parameters, modules, swap and mounts.
+look_sysctl() { # NAME
+  path=/proc/sys/$(printf %s "$1" | tr . /)
+  if [ ! -e "$path" ]; then kv value absent; return; fi
+  value=$(tr '\t' ' ' <"$path") && kv value "$value"
+}
+set_sysctl() { # NAME VALUE
+  path=/proc/sys/$(printf %s "$1" | tr . /)
+  if [ ! -e "$path" ]; then
+    say "the kernel has no parameter $1 (is its module loaded?)"
+    return 1
+  fi
+  printf '%s\n' "$2" >"$path"
+}
+undo_sysctl() { # NAME
+  path=/proc/sys/$(printf %s "$1" | tr . /)
+  if [ -e "$path" ] && [ "$(was value)" != absent ]; then was value >"$path"; fi
+}
+look_module() { # NAME: a built-in one, or one that a container cannot load, is not missing
+  name=$(printf %s "$1" | tr - _)
+  if [ -d "/sys/module/$name" ]; then kv loaded yes && kv how module
+  elif grep -qs "/$1\.ko\|/$name\.ko" "/lib/modules/$(uname -r)/modules.builtin"; then kv loaded yes && kv how built-in
+  elif [ ! -d "/lib/modules/$(uname -r)" ] || systemd-detect-virt -cq; then kv loaded yes && kv how kernel-of-the-machine
+  else kv loaded no; fi
+}
+undo_module() { # NAME
+  [ "$(was loaded)" = yes ] || modprobe -r -- "$1" 2>/dev/null || note "module $1 is in use and stays loaded until the next boot"
+}

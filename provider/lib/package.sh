@@ -1,0 +1,145 @@
+# Packages by apt or dnf. What an install brought beside the asked packages is listed in $L/packages, new users and
+# groups in $L/accounts; both go with the last package that needs them.
+apt="apt-get -y -q -o DPkg::Lock::Timeout=600 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold"
+
+manager() { if command -v apt-get >/dev/null 2>&1; then echo apt; else echo dnf; fi; }
+installed() { # all installed packages, a line each: NAME VERSION HOLD
+  case $(manager) in
+    apt) dpkg-query -W -f '${binary:Package} ${Version} ${db:Status-Want} ${db:Status-Status}\n' | sed -n 's/ installed$//p' | sed 's/^\([^ :]*\):[^ ]*/\1/' ;;
+    *) rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE} install\n' ;;
+  esac
+}
+look_package() { # NAME: one query serves all packages of a script
+  [ -n "${packages_seen:-}" ] || packages_seen=$nl$(installed)$nl || return 1
+  case $packages_seen in
+    *"$nl$1 "*)
+      line=${packages_seen#*"$nl$1 "}
+      line=${line%%"$nl"*}
+      kv installed yes && kv version "${line%% *}"
+      case $line in *" hold") kv hold yes ;; *) kv hold no ;; esac
+      ;;
+    *) kv installed no ;;
+  esac
+}
+package_is_there() { # NAME VERSION(may be empty)
+  packages_seen=
+  seen=$(look_package "$1")
+  case $nl$seen$nl in
+    *"${nl}installed=yes$nl"*) [ -z "$2" ] || case $nl$seen$nl in *"${nl}version=$2$nl"*) ;; *) return 1 ;; esac ;;
+    *) return 1 ;;
+  esac
+}
+package_names() { installed | sed 's/ .*//' | sort -u; }
+account_names() { sed 's/^\([^:]*\):.*/u \1/' /etc/passwd && sed 's/^\([^:]*\):.*/g \1/' /etc/group; }
+lock_holder() { # who holds the package lock, for the person who waits
+  for f in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/rpm/.rpm.lock; do
+    [ -e "$f" ] || continue
+    ino=$(stat -c %i "$f")
+    pid=$(sed -n "s/.* \([0-9][0-9]*\) [^ ]*:$ino .*/\1/p" /proc/locks | head -n 1)
+    [ -n "$pid" ] && note "waits for the package lock held by $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null || echo a process)(pid $pid)" && return
+  done
+  return 0
+}
+install_packages() { # NAME[=VERSION]…
+  before=$(package_names) accounts=$(account_names | sort)
+  lock_holder
+  case $(manager) in
+    apt)
+      # A killed dpkg leaves half-configured packages that stop every later install.
+      if [ -n "$(dpkg --audit)" ]; then dpkg --configure -a --force-confdef --force-confold; fi
+      $apt install --no-install-recommends --allow-downgrades --allow-change-held-packages "$@" ||
+        { $apt update && $apt install --no-install-recommends --allow-downgrades --allow-change-held-packages "$@"; } || return 1
+      ;;
+    *) dnf -y install "$@" || yum -y install "$@" || return 1 ;;
+  esac
+  note_new "$before" "$accounts" "$@"
+}
+note_new() { # BEFORE ACCOUNTS NAMES…: remember what came along
+  had=$nl$1$nl had_accounts=$nl$2$nl
+  shift 2
+  asked=" $(for name in "$@"; do printf '%s ' "${name%%=*}"; done)"
+  for name in $(package_names); do
+    case $had in *"$nl$name$nl"*) continue ;; esac
+    case $asked in *" $name "*) continue ;; esac
+    printf '%s\n' "$name" >>"$L/packages"
+  done
+  account_names | while IFS= read -r line; do
+    case $had_accounts in *"$nl$line$nl"*) ;; *) printf '%s\n' "$line" >>"$L/accounts" ;; esac
+  done
+}
+removal_of() { # NAME…: what apt would remove
+  $apt -s purge "$@" 2>/dev/null | sed -n 's/^Purg \([^ :]*\).*/\1/p'
+}
+purge() { # NAME…
+  lock_holder
+  case $(manager) in
+    apt) $apt purge "$@" ;;
+    *) dnf -y --setopt=clean_requirements_on_remove=False remove "$@" || yum -y remove "$@" ;;
+  esac
+}
+ours() { # NAME: did kubexm bring it
+  grep -qsxF -- "$1" "$L/packages" || grep -qsxF "package $1" "$L"/*/id
+}
+undo_package() { # NAME
+  packages_seen=
+  [ "$(look_package "$1" | sed -n 's/^installed=//p')" = yes ] || return 0
+  if [ "$(was installed)" = yes ]; then
+    [ "$(manager)" = apt ] || return 0
+    case $(was hold) in yes) apt-mark hold "$1" ;; *) apt-mark unhold "$1" ;; esac >/dev/null
+    return 0
+  fi
+  if [ "$(manager)" = apt ]; then
+    apt-mark unhold "$1" >/dev/null
+    for name in $(removal_of "$1"); do
+      [ "$name" = "$1" ] && continue
+      ours "$name" || { note "kept package $1: $name, which is not ours, needs it"; return 0; }
+      # Ours too, and wanted elsewhere: it must not go as a side effect.
+      printf '%s\n' "$1" >>"$L/packages"
+      return 0
+    done
+  fi
+  purge "$1"
+}
+sweep_packages() { # what came along, once no package that was asked for is left
+  [ -f "$L/packages" ] || [ -f "$L/accounts" ] || return 0
+  grep -qs '^package ' "$L"/*/id && return 0
+  if [ -f "$L/packages" ]; then
+    set --
+    for name in $(cat "$L/packages"); do
+      packages_seen=${packages_seen:-$nl$(installed)$nl}
+      case $packages_seen in *"$nl$name "*) set -- "$@" "$name" ;; esac
+    done
+    while [ $# -gt 0 ]; do
+      blocked=
+      if [ "$(manager)" = apt ]; then
+        for name in $(removal_of "$@"); do
+          case " $* " in *" $name "*) ;; *) blocked=$name ;; esac
+        done
+      fi
+      if [ -z "$blocked" ]; then
+        purge "$@" >/dev/null 2>&1 || return 1
+        break
+      fi
+      # Something not ours needs one of them: keep those, try the rest.
+      keep=
+      for name in "$@"; do
+        for other in $(removal_of "$name"); do case " $* " in *" $other "*) ;; *) keep="$keep $name" && break ;; esac; done
+      done
+      note "kept packages$keep: others need them"
+      left=
+      for name in "$@"; do case "$keep " in *" $name "*) ;; *) left="$left $name" ;; esac; done
+      # shellcheck disable=SC2086
+      set -- $left
+    done
+    rm -f "$L/packages"
+  fi
+  if [ -f "$L/accounts" ]; then
+    while read -r kind name; do
+      case $kind in
+        u) if getent passwd "$name" >/dev/null; then userdel "$name" >/dev/null 2>&1 || note "kept user $name"; fi ;;
+        g) if getent group "$name" >/dev/null; then groupdel "$name" >/dev/null 2>&1 || note "kept group $name"; fi ;;
+      esac
+    done <"$L/accounts"
+    rm -f "$L/accounts"
+  fi
+}

@@ -1,0 +1,121 @@
+# Files, folders and links.
+look_path() { # PATH
+  if [ -L "$1" ]; then kv type symlink && kv target "$(readlink -- "$1")"; return; fi
+  if [ ! -e "$1" ]; then kv type absent; return; fi
+  meta=$(stat -c "mode=%a${nl}owner=%U${nl}group=%G" -- "$1") || return 1
+  if [ -f "$1" ]; then
+    sum=$(sha256sum <"$1") || return 1
+    printf 'type=file\nsha256=%s\n' "${sum%% *}"
+  elif [ -d "$1" ]; then kv type directory
+  else kv type other; fi
+  printf '%s\n' "$meta"
+}
+need_dir() { # PATH: make a folder, remembering which parts of the path are ours
+  [ -d "$1" ] && return 0
+  case $1 in
+    /*/*) need_dir "${1%/*}" || return 1 ;;
+  esac
+  printf '%s\n' "$1" >>"$L/dirs" && mkdir -m 755 -- "$1"
+}
+sweep_dirs() { # remove the folders we made that are empty again; deepest first, as they were made last
+  [ -f "$L/dirs" ] || return 0
+  tac "$L/dirs" | while IFS= read -r dir; do
+    if [ -d "$dir" ] && ! rmdir -- "$dir" 2>/dev/null; then printf '%s\n' "$dir"; fi
+  done | tac >"$L/dirs.new"
+  mv -f "$L/dirs.new" "$L/dirs"
+  [ -s "$L/dirs" ] || rm -f "$L/dirs"
+}
+beside() { printf %s "${1%/*}/.kubexm-${1##*/}"; } # PATH: a fixed name, so that a killed run leaves at most one
+move() { # TMP PATH: rename over, or write into a file that is itself a mount (as in containers)
+  if grep -qsF " $2 " /proc/self/mounts; then
+    [ -L "$1" ] && return 1
+    cat -- "$1" >"$2" && chown --reference="$1" -- "$2" && chmod --reference="$1" -- "$2" && rm -f -- "$1"
+  else mv -fT -- "$1" "$2"; fi
+}
+settle() { # TMP PATH MODE OWNER:GROUP: put a finished file in its place, atomically
+  if chown -- "$4" "$1" && chmod -- "$3" "$1" && sync -- "$1" && move "$1" "$2"; then
+    if command -v restorecon >/dev/null 2>&1; then restorecon -- "$2" 2>/dev/null || :; fi
+  else
+    rm -f -- "$1"
+    return 1
+  fi
+}
+put_file() { # PATH MODE OWNER:GROUP <CONTENT
+  need_dir "${1%/*}" || return 1
+  tmp=$(beside "$1")
+  if (umask 077 && rm -f -- "$tmp" && cat >"$tmp"); then settle "$tmp" "$1" "$2" "$3"; else
+    rm -f -- "$tmp"
+    return 1
+  fi
+}
+put_link() { # PATH TARGET
+  need_dir "${1%/*}" || return 1
+  tmp=$(beside "$1")
+  rm -f -- "$tmp" && ln -s -- "$2" "$tmp" && mv -fT -- "$tmp" "$1"
+}
+save_path() { # PATH: keep what stands there now in the ledger entry
+  if [ -e "$1" ] || [ -L "$1" ]; then cp -a -- "$1" body.new && mv -fT body.new body; fi
+}
+restore_path() { # PATH
+  tmp=$(beside "$1")
+  rm -rf -- "$tmp"
+  if [ "$(was type)" = absent ]; then
+    rm -f -- "$1"
+    return
+  fi
+  if [ ! -e body ] && [ ! -L body ]; then
+    say "the saved copy of $1 is missing in $entry"
+    return 1
+  fi
+  if [ ! -d "${1%/*}" ]; then
+    note "its folder is gone, so $1 was not put back"
+    return 0
+  fi
+  cp -a -- body "$tmp" && move "$tmp" "$1"
+}
+undo_dir() { # PATH
+  if [ "$(was type)" = absent ]; then
+    if [ -d "$1" ] && ! rmdir -- "$1" 2>/dev/null; then note "kept $1: it is not empty"; fi
+  else chown -- "$(was owner):$(was group)" "$1" && chmod -- "$(was mode)" "$1"; fi
+}
+look_block() { # PATH BEGIN END
+  if [ ! -e "$1" ]; then kv block absent; return; fi
+  if ! grep -qxF -- "$2" "$1"; then kv block absent; return; fi
+  if ! sed -n "/^$2\$/,\$p" "$1" | grep -qxF -- "$3"; then
+    say "$1 has the line '$2' but no line '$3' after it; put it back or remove the rest of the block"
+    return 1
+  fi
+  sum=$(sed -n "/^$2\$/,/^$3\$/p" "$1" | sed '1d;$d' | sha256sum) && kv block "${sum%% *}"
+}
+put_block() { # PATH BEGIN END <CONTENT
+  need_dir "${1%/*}"
+  tmp=$(beside "$1")
+  rm -f -- "$tmp" "$tmp.in"
+  { printf '%s\n' "$2" && cat && printf '%s\n' "$3"; } >"$tmp.in"
+  if [ -e "$1" ]; then cp -a -- "$1" "$tmp"; else : >"$tmp" && chmod 644 "$tmp"; fi
+  if [ -e "$1" ] && grep -qxF -- "$2" "$1"; then
+    sed "/^$2\$/,/^$3\$/{
+/^$2\$/r $tmp.in
+d
+}" "$1" >"$tmp"
+  else
+    { if [ -s "$tmp" ] && [ -n "$(tail -c 1 "$tmp")" ]; then echo; fi && cat "$tmp.in"; } >>"$tmp"
+  fi
+  rm -f -- "$tmp.in"
+  sync -- "$tmp" && move "$tmp" "$1"
+}
+save_block() { # PATH: what is needed to leave no trace
+  if [ ! -e "$1" ]; then : >no-file; elif [ -s "$1" ] && [ -n "$(tail -c 1 "$1")" ]; then : >no-newline; fi
+}
+undo_block() { # PATH BEGIN END
+  [ -e "$1" ] && grep -qxF -- "$2" "$1" || return 0
+  tmp=$(beside "$1")
+  cp -a -- "$1" "$tmp" && sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp"
+  if [ -f no-newline ]; then head -c -1 "$tmp" >"$tmp.in" && cat "$tmp.in" >"$tmp" && rm -f "$tmp.in"; fi
+  if [ -f no-file ] && [ ! -s "$tmp" ]; then rm -f -- "$tmp" "$1"; else move "$tmp" "$1"; fi
+}
+after_unit_file() { # PATH: systemd must hear of a changed unit file
+  case $1 in
+    /etc/systemd/system/* | /usr/lib/systemd/system/* | /lib/systemd/system/*) systemctl daemon-reload ;;
+  esac
+}

@@ -1,0 +1,222 @@
+import { isDeepStrictEqual } from "node:util";
+import { parse, pathOf, problems, workOf, type Failure, type Parsed } from "./arguments";
+import type { Definition } from "./definition";
+import { apply, driftOf, revert, type Context } from "./engine";
+import { ArgumentError, RemoteError } from "./errors";
+import { factsOf, type Facts } from "./facts";
+import { runLog } from "./log";
+import { lookTogether } from "./looks";
+import { hostIsNotTouchedBy } from "./options";
+import { planText } from "./plan";
+import type { HostSpec } from "./ssh/spec";
+import { secretLeaves } from "./ssh/spec";
+import type { Remote } from "./ssh/remote";
+import type { Drift } from "./step";
+import { unknownPaths } from "./unknown";
+
+/** The number of the shape of what is stored; older shapes stay readable. */
+export const schemaVersion = 1;
+
+export type Inputs = Readonly<Record<string, unknown>>;
+
+export interface Outputs {
+  readonly [name: string]: unknown;
+  readonly schema: number;
+  readonly facts?: Facts;
+  readonly drift: readonly Drift[];
+  /** Set while a create or an update has not come to its end. */
+  readonly incomplete?: boolean;
+}
+
+/** What the lifecycle needs from its surroundings. */
+export interface World {
+  connect: (spec: HostSpec) => Promise<Remote>;
+  /** Tells the person something about one resource while it runs. */
+  tell: (urn: string, text: string, kind: "status" | "info" | "warning") => void;
+  /** Names of hosts whose loss is accepted in this run. */
+  forgotten: readonly string[];
+  controller: string;
+}
+
+/** An error after which Pulumi keeps the half-made resource, so that the next run goes on and destroy can revert. */
+export class HalfMade extends Error {
+  readonly reasons: readonly string[];
+  constructor(
+    readonly id: string,
+    readonly properties: Inputs,
+    cause: Error,
+  ) {
+    super(cause.message, { cause });
+    this.reasons = [cause.message];
+  }
+}
+
+export const idOf = (kind: string, { common: { host, resource } }: Parsed) => `${host.name}/${kind}/${resource.name}`;
+
+const isOutputs = (value: Inputs | undefined): value is Outputs => Array.isArray(value?.["drift"]);
+
+/** Facts kept in the state, so that a later look needs no exec to learn them. */
+const storedFacts = (olds: Inputs | undefined): Facts | undefined => (isOutputs(olds) ? olds.facts : undefined);
+
+export function check(
+  definition: Definition,
+  olds: Inputs | undefined,
+  news: Inputs,
+): { inputs: Inputs; failures: Failure[] } {
+  const failures = problems(definition, news);
+  if (failures.length > 0 || unknownPaths(news).length > 0) return { inputs: news, failures };
+  const parsed = parse(definition, news);
+  try {
+    workOf(definition, parsed, storedFacts(olds));
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    return { inputs: news, failures: [{ property: pathOf(parsed.args, error.value) ?? "", reason: error.message }] };
+  }
+  return { inputs: { ...parsed.args, ...parsed.common, __provider: news["__provider"] }, failures: [] };
+}
+
+/** What a preview shows, step by step, as far as it is known without the host. */
+export function plan(definition: Definition, olds: Inputs | undefined, news: Inputs): string[] {
+  if (unknownPaths(news).length > 0) return [];
+  const before = isOutputs(olds) ? workOf(definition, parse(definition, inputsIn(olds)), olds.facts) : undefined;
+  const after = workOf(definition, parse(definition, news), storedFacts(olds));
+  return planText(before?.steps ?? [], after.steps, isOutputs(olds) ? olds.drift : []);
+}
+
+/** The part of stored outputs that were inputs: this version's own additions left out. */
+const additions = ["schema", "facts", "drift", "incomplete"];
+const inputsIn = (outs: Inputs): Inputs =>
+  Object.fromEntries(Object.entries(outs).filter(([key]) => !additions.includes(key)));
+
+export function diff(olds: Inputs): { changes?: boolean } {
+  // Without an answer the engine compares the inputs itself, which shows them property by property.
+  return isOutputs(olds) && olds.drift.length > 0 ? { changes: true } : {};
+}
+
+/** What of the inputs has a say in what stands on the host. */
+function material(inputs: Inputs): Record<string, unknown> {
+  const { host, ...rest } = inputs;
+  const kept = Object.entries(rest).filter(([key]) => !(hostIsNotTouchedBy as readonly string[]).includes(key));
+  const reach = [
+    "user",
+    "bastions",
+    "agent",
+    "privateKeyPath",
+    "hostKey",
+    "hostKeyChecking",
+    "knownHostsPath",
+    "connectTimeout",
+    "port",
+  ];
+  const place = Object.entries((host ?? {}) as object).filter(([key]) => ![...reach, ...secretLeaves].includes(key));
+  return { ...Object.fromEntries(kept), host: Object.fromEntries(place) };
+}
+
+function context(world: World, definition: Definition, { common: { resource } }: Parsed): Context {
+  return {
+    component: `${definition.kind} ${resource.name}`,
+    // The same stack waits for its own earlier run (a killed one may still be at work); others are told who is at it.
+    holder: {
+      id: resource.urn.replaceAll(/\s/g, "_").split("::").slice(0, 2).join("::"),
+      about: `(${world.controller}, ${definition.kind} ${resource.name})`,
+      patience: 900,
+    },
+    log: runLog(),
+    tell: (text) => world.tell(resource.urn, text, "status"),
+  };
+}
+
+async function converge(
+  definition: Definition,
+  world: World,
+  inputs: Inputs,
+  olds: Inputs | undefined,
+): Promise<Outputs> {
+  const parsed = parse(definition, inputs);
+  const { host, resource, rollbackOnFailure } = parsed.common;
+  const ctx = context(world, definition, parsed);
+  const remote = await world.connect(host);
+  const facts = await factsOf(remote);
+  const before = storedFacts(olds);
+  if (before && before.machineId !== facts.machineId) {
+    world.tell(
+      resource.urn,
+      `${host.name} is another machine than before (${host.address}); the old one was left as it was`,
+      "warning",
+    );
+  }
+  const work = workOf(definition, parsed, facts);
+  const seen = await lookTogether(remote, work);
+  try {
+    const { notes } = await apply(remote, work, seen, ctx);
+    for (const note of notes) world.tell(resource.urn, note, "warning");
+    return { ...inputs, schema: schemaVersion, facts, drift: [] };
+  } catch (error) {
+    const cause = error instanceof Error ? error : new Error(String(error));
+    if (rollbackOnFailure && olds === undefined) {
+      await revert(remote, work.owner, false, ctx);
+      throw new Error(`${cause.message}\n  what was done has been taken back (rollbackOnFailure)`, { cause });
+    }
+    throw new HalfMade(
+      idOf(definition.kind, parsed),
+      { ...inputs, schema: schemaVersion, facts, drift: [], incomplete: true },
+      cause,
+    );
+  }
+}
+
+export async function create(
+  definition: Definition,
+  world: World,
+  inputs: Inputs,
+): Promise<{ id: string; outs: Outputs }> {
+  const outs = await converge(definition, world, inputs, undefined);
+  return { id: idOf(definition.kind, parse(definition, inputs)), outs };
+}
+
+export async function update(
+  definition: Definition,
+  world: World,
+  olds: Inputs,
+  news: Inputs,
+): Promise<{ outs: Outputs }> {
+  const settled =
+    isOutputs(olds) && olds.incomplete !== true && olds.drift.length === 0 && olds.schema === schemaVersion;
+  if (settled && isDeepStrictEqual(material(inputsIn(olds)), material(news))) {
+    return { outs: { ...news, schema: schemaVersion, ...(olds.facts && { facts: olds.facts }), drift: [] } };
+  }
+  return { outs: await converge(definition, world, news, olds) };
+}
+
+/** Looks only. A host that cannot be looked at is an error, never "gone". */
+export async function read(definition: Definition, world: World, props: Inputs): Promise<Outputs> {
+  const parsed = parse(definition, inputsIn(props));
+  const remote = await world.connect(parsed.common.host);
+  const facts = storedFacts(props) ?? (await factsOf(remote));
+  const seen = await lookTogether(remote, workOf(definition, parsed, facts));
+  const extra = seen.stale.map((id): Drift => ({ step: id, want: "taken back", found: "still there" }));
+  return { ...props, schema: schemaVersion, facts, drift: [...driftOf(seen), ...extra] };
+}
+
+export async function remove(definition: Definition, world: World, props: Inputs): Promise<void> {
+  const parsed = parse(definition, inputsIn(props));
+  const { host, resource, forget, retain } = parsed.common;
+  const lossAccepted = forget || world.forgotten.includes(host.name);
+  const owner = workOf(definition, parsed, storedFacts(props)).owner;
+  try {
+    const remote = await world.connect(host);
+    const notes = await revert(remote, owner, retain, context(world, definition, parsed));
+    for (const note of notes) world.tell(resource.urn, note, "warning");
+  } catch (error) {
+    const unreachable =
+      error instanceof RemoteError && ["unreachable", "timeout", "disconnected"].includes(error.failure.reason);
+    if (!unreachable) throw error;
+    if (lossAccepted)
+      return world.tell(resource.urn, `${host.name} cannot be reached and was forgotten as asked`, "warning");
+    throw new RemoteError(error.summary, {
+      ...error.failure,
+      advice:
+        `${error.failure.advice ?? ""} If ${host.name} is gone for good: set forget: true on it, or run with KUBEXM_FORGET=${host.name}.`.trim(),
+    });
+  }
+}

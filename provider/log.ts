@@ -1,0 +1,24 @@
+import { appendFileSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+
+/** One line of the run log: what was done to which host, never with a secret in it. */
+export interface LogEntry {
+  readonly host: string;
+  readonly component: string;
+  readonly step: string;
+  readonly changed: boolean;
+  readonly ms: number;
+  readonly bytes?: number;
+  readonly failed?: string;
+}
+
+export type RunLog = (entry: LogEntry) => void;
+
+/** JSON lines in the file that the kubexm command names; a program run by plain `pulumi` has none unless it sets it. */
+export function runLog(file = process.env["KUBEXM_RUN_LOG"]): RunLog {
+  if (file === undefined || file === "") return () => undefined;
+  mkdirSync(dirname(file), { recursive: true });
+  return (entry) => {
+    appendFileSync(file, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`, { mode: 0o600 });
+  };
+}

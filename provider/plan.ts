@@ -1,0 +1,44 @@
+import { createTwoFilesPatch } from "diff";
+import type { Drift, Step } from "./step";
+
+const MAX_LINES = 60;
+
+function bodyOf(step: Step | undefined): string {
+  if (!step?.shown) return "";
+  return step.shown.secret ? "(secret)" : step.shown.text;
+}
+
+/** The changed lines between two contents, as a unified diff without its file header. */
+function contentDiff(before: Step | undefined, after: Step | undefined): string[] {
+  if (!before?.shown && !after?.shown) return [];
+  if (before?.shown?.secret || after?.shown?.secret)
+    return before?.shown?.text === after?.shown?.text ? [] : ["    (secret content)"];
+  const patch = createTwoFilesPatch("a", "b", bodyOf(before), bodyOf(after), undefined, undefined, { context: 2 });
+  const rows = patch
+    .split("\n")
+    .slice(4)
+    .filter((row) => row !== "" && !row.startsWith("\\"));
+  const cut = rows.length > MAX_LINES ? [...rows.slice(0, MAX_LINES), `… ${rows.length - MAX_LINES} more lines`] : rows;
+  return cut.map((row) => `    ${row}`);
+}
+
+const words = (step: Step) =>
+  Object.entries(step.want)
+    .filter(([key]) => key !== "sha256" && key !== "type")
+    .map(([key, value]) => `${key}=${value}`)
+    .join(" ");
+
+/** What a change of arguments means, step by step: `+` new, `~` changed, `-` taken back, `!` drifted. */
+export function planText(before: readonly Step[], after: readonly Step[], drift: readonly Drift[]): string[] {
+  const find = (steps: readonly Step[], id: string) => steps.find((step) => step.id === id);
+  const gone = before.filter((step) => !find(after, step.id)).map((step) => `- ${step.id}`);
+  const rest = after.flatMap((step) => {
+    const old = find(before, step.id);
+    if (!old) return [`+ ${step.id} ${words(step)}`.trimEnd(), ...contentDiff(undefined, step)];
+    if (JSON.stringify(old.want) !== JSON.stringify(step.want))
+      return [`~ ${step.id} ${words(step)}`.trimEnd(), ...contentDiff(old, step)];
+    const drifted = drift.find((item) => item.step === step.id);
+    return drifted ? [`! ${step.id}: found ${drifted.found}, want ${drifted.want}`] : [];
+  });
+  return [...gone, ...rest];
+}

@@ -1,0 +1,216 @@
+import { createHash, randomBytes } from "node:crypto";
+import { lib, libPath } from "./lib";
+import { Command, lines, sh } from "./shell";
+import type { Step } from "./step";
+
+/** The name of a step's folder in the ledger. */
+export const keyOf = (id: string): string => createHash("sha256").update(id).digest("hex").slice(0, 16);
+
+/** Marks our lines in the output, so that nothing a command prints can be taken for one. */
+export const newMark = (): string => `@${randomBytes(6).toString("hex")}`;
+
+/** What a component wants on a host: its name in the ledger and its steps in order. */
+export interface Work {
+  readonly owner: string;
+  readonly steps: readonly Step[];
+  readonly verify?: Verify;
+}
+
+/** What must be true after the change; tried every second until it holds or the time is over. */
+export interface Verify {
+  readonly title: string;
+  readonly test: Command;
+  readonly seconds: number;
+}
+
+const head = (mark: string) => sh`${lib}
+M=${mark}; export M
+m() { printf '%s %s\n' "$M" "$*"; }
+`;
+
+const lookFunction = (name: Command, step: Step) => sh`look_${name}() { entry=$L/${keyOf(step.id)}
+${step.look}
+}`;
+
+const number = (n: number): Command => new Command(String(n), String(n));
+
+/** One script that looks at everything the works want, and at what their owners hold in the ledger. */
+export function lookScript(mark: string, works: readonly Work[]): Command {
+  const parts = works.map((work, w) => {
+    const looks = work.steps.map((step, s) => {
+      const name = new Command(`${w}_${s}`, `${w}_${s}`);
+      return sh`${lookFunction(name, step)}
+held=none; if [ -d $L/${keyOf(step.id)} ]; then held=others; [ -f $L/${keyOf(step.id)}/owners/${work.owner} ] && held=ours; fi
+m look ${w} ${s} $held; look_${name} || m error ${w} ${s} $?`;
+    });
+    return lines(
+      sh`for file in $L/*/owners/${work.owner}; do [ -f "$file" ] || continue; e=${new Command("${file%/owners/*}", "${file%/owners/*}")}
+IFS= read -r id <"$e/id" || :; m owns ${w} "$id"; done`,
+      ...looks,
+    );
+  });
+  return lines(head(mark), ...parts, sh`m end`);
+}
+
+/** Text that the remote shell stores or feeds to a child without looking into it. */
+function heredoc(command: Command, to: Command, body: Command): Command {
+  const stop = new Command(`KX${randomBytes(8).toString("hex")}`, "KX");
+  return sh`${command} <<'${stop}'${to}
+${body}
+${stop}`;
+}
+
+const nothing = sh``;
+
+function undoText(step: Step): Command {
+  const kept = step.keepIfChanged ?? [];
+  const guard =
+    kept.length === 0
+      ? nothing
+      : sh`if changed_since ${kept}; then note ${`kept ${step.id}: somebody changed it since`}; keep_prior; exit 0; fi`;
+  return sh`entry=$1; . ${libPath}
+look() { :
+${step.look}
+}
+keep_prior() { :; }
+${guard}
+set -e
+${step.undo}`;
+}
+
+/** How the host is locked while it is changed. */
+export interface Holder {
+  /** Who changes it: the same owner waits for its own earlier run, others are told at once. */
+  readonly id: string;
+  readonly about: string;
+  /** Seconds to wait for an earlier run of the same owner. */
+  readonly patience: number;
+}
+
+const opening = (mark: string, holder: Holder) => sh`${head(mark)}
+umask 022
+[ -d $K ] || { mkdir -p $K && chmod 700 $K; } || exit 1
+[ -d $L ] || mkdir $L || exit 1
+mkdir -p $S || exit 1
+take_lock ${holder.id} ${holder.about} ${holder.patience} || exit $?
+if [ ! -f ${libPath} ]; then
+rm -f $K/lib.*
+${heredoc(sh`cat`, sh` >$K/lib.new || exit 1`, lib)}
+mv -f $K/lib.new ${libPath} || exit 1
+fi`;
+
+const undoOwned = (owner: string, only?: readonly string[]) => sh`for key in $(owned_by ${owner}); do
+${only ? sh`case ${` ${only.join(" ")} `} in *" $key "*) ;; *) continue ;; esac` : nothing}
+IFS= read -r id <"$L/$key/id" || :; m undo "$id"
+release "$key" ${owner} 2>&1 || { m fail undo $? "$id"; exit 1; }
+done`;
+
+/** `make` in a shell of its own, so that a time limit can end it with all its children. */
+function makePiece(step: Step, s: number): Command {
+  const seconds = step.timeout ?? 300;
+  const run = sh`( cd "$entry" && rm -f made && entry="$entry" timeout -k 10 ${seconds} /bin/sh -s 2>&1 ) 9>&-`;
+  return sh`m begin ${s}; entry=$L/${keyOf(step.id)}
+${heredoc(
+  run,
+  nothing,
+  sh`. ${libPath}
+run() { set -e
+${step.make}
+}
+run </dev/null`,
+)}
+code=$?; [ $code = 0 ] || { m fail ${s} $code; exit 1; }
+look_${number(s)} >"$entry/made.new" && mv -f "$entry/made.new" "$entry/made" || { m fail ${s} look; exit 1; }
+m look 0 ${s} ours; cat "$entry/made"`;
+}
+
+function recordPiece(step: Step, s: number, owner: string): Command {
+  const name = number(s);
+  return sh`${lookFunction(name, step)}
+save_${name}() { :
+${step.save ?? nothing}
+}
+undo_${name}() {
+${heredoc(sh`cat`, nothing, undoText(step))}
+}
+record ${keyOf(step.id)} ${step.id} ${owner} look_${name} save_${name} undo_${name} || { m fail ${s} record; exit 1; }`;
+}
+
+/** Neighbouring steps of one group are recorded together before any of them is made. */
+function groups(steps: readonly { step: Step; s: number }[]): { step: Step; s: number }[][] {
+  const result: { step: Step; s: number }[][] = [];
+  for (const item of steps) {
+    const last = result.at(-1);
+    const group = last?.[0]?.step.group;
+    if (last && group !== undefined && group === item.step.group) last.push(item);
+    else result.push([item]);
+  }
+  return result;
+}
+
+const verifyPiece = (verify: Verify) => sh`m begin verify
+${heredoc(
+  sh`timeout -k 5 ${verify.seconds + 5} /bin/sh -s 2>&1 9>&-`,
+  nothing,
+  sh`. ${libPath}
+left=${verify.seconds}
+holds() {
+${verify.test}
+}
+until out=$(holds 2>&1); do left=$((left - 1)); [ $left -gt 0 ] || { printf '%s\n' "$out"; exit 1; }; sleep 1; done`,
+)}
+[ $? = 0 ] || { m fail verify 1; exit 1; }`;
+
+export interface Changes {
+  /** Indexes of the steps to make; the others that another owner made are only claimed. */
+  readonly make: readonly number[];
+  readonly claim: readonly number[];
+  /** Ledger keys this owner holds and no longer wants. */
+  readonly stale: readonly string[];
+}
+
+/** One script that takes the lock, undoes what is no longer wanted, makes what differs, looks again and verifies. */
+export function makeScript(mark: string, work: Work, changes: Changes, holder: Holder): Command {
+  const chosen = work.steps.flatMap((step, s) => (changes.make.includes(s) ? [{ step, s }] : []));
+  const body = [
+    opening(mark, holder),
+    ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
+    ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),
+    ...groups(chosen).flatMap((group) => [
+      ...group.map(({ step, s }) => recordPiece(step, s, work.owner)),
+      ...group.map(({ step, s }) => makePiece(step, s)),
+    ]),
+    ...(work.verify ? [verifyPiece(work.verify)] : []),
+    sh`rm -rf $S; tidy || exit 1; m end`,
+  ];
+  return lines(...body);
+}
+
+/** One script that gives back everything an owner holds; `keep` drops the records and leaves the things as they are. */
+export function undoScript(mark: string, owner: string, holder: Holder, keep: boolean): Command {
+  const each = keep ? sh`for key in $(owned_by ${owner}); do forget_entry "$key" ${owner}; done` : undoOwned(owner);
+  return lines(head(mark), sh`[ -d $L ] || { m end; exit 0; }`, opening(mark, holder), each, sh`tidy || exit 1; m end`);
+}
+
+export interface Event {
+  readonly kind: string;
+  readonly words: readonly string[];
+}
+
+/** Splits the output into our marked lines and what stood between them. */
+export function reader(
+  mark: string,
+  on: { event: (event: Event) => void; other: (line: string) => void },
+): (line: string) => void {
+  return (line) => {
+    if (!line.startsWith(`${mark} `)) return on.other(line);
+    const [kind = "", ...words] = line.slice(mark.length + 1).split(" ");
+    on.event({ kind, words });
+  };
+}
+
+/** A `key=value` line of a look. */
+export function addWord(found: Record<string, string>, line: string): void {
+  const at = line.indexOf("=");
+  if (at > 0) found[line.slice(0, at)] = line.slice(at + 1);
+}

@@ -1,0 +1,28 @@
+import { RemoteError, type RemoteFailure, type RemoteReason } from "../errors";
+import type { Target } from "./target";
+
+export function failure(
+  host: string,
+  reason: RemoteReason,
+  summary: string,
+  more: Omit<RemoteFailure, "host" | "reason"> = {},
+  cause?: unknown,
+): RemoteError {
+  return new RemoteError(summary, { host, reason, ...more }, cause === undefined ? undefined : { cause });
+}
+
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+export function endpoint(target: Target): string {
+  const address = target.address.includes(":") ? `[${target.address}]` : target.address;
+  return `${address}:${target.port}`;
+}
+
+/** What the host printed, without the secrets we sent it. */
+export function scrub(text: string, target: Target): string {
+  return [target.password, target.sudoPassword, target.passphrase]
+    .filter((secret): secret is string => secret !== undefined && secret.length > 3)
+    .reduce((out, secret) => out.replaceAll(secret, "***"), text);
+}

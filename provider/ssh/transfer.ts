@@ -1,0 +1,235 @@
+import { createHash, randomBytes } from "node:crypto";
+import { posix } from "node:path";
+import PQueue from "p-queue";
+import type { ClientChannel } from "ssh2";
+import { RemoteError, UserError } from "../errors";
+import { sh, type Command } from "../shell";
+import { judged, knowElevation, perform, run, SHELL_SETUP, type Job, type Seat } from "./exec";
+import { failure } from "./failure";
+import { roundTrip } from "./link";
+import type { Upload } from "./remote";
+
+const UPLOADS_AT_ONCE = 5;
+const STRIPES = 4;
+const BLOCK = 2 * 1024 * 1024;
+/** One channel carries 2 MiB per round trip: only big bodies over a long way gain by several. */
+const STRIPED_FROM = { bytes: 8 * 1024 * 1024, rttMs: 3 };
+const TIMEOUT = { baseS: 120, bytesPerS: 128 * 1024 };
+const WRONG_CONTENT = 65;
+
+const uploads = new PQueue({ concurrency: UPLOADS_AT_ONCE });
+
+/** One try to bring a body to a host. */
+interface Try {
+  seat: Seat;
+  body: Upload;
+  temp: string;
+  timeoutS: number;
+  sent: { bytes: number; sha256?: string; problem?: unknown };
+}
+
+/** Names are set once and used quoted, so that the rest of the program is constant. */
+function header({ temp, body }: Try): Command {
+  return sh`${SHELL_SETUP}; umask 077; t=${temp} to=${body.to};`;
+}
+
+const REMOVE_ON_EXIT = sh`trap 'rm -f -- "$t"' EXIT; trap 'exit 143' HUP INT TERM;`;
+
+function check({ body }: Try): Command {
+  return sh`set -- $(sha256sum <"$t"); [ "$1" = ${body.sha256} ] || { echo "the content on the host has the sha256 $1" >&2; exit ${WRONG_CONTENT}; }; { sync "$t" 2>/dev/null || sync; } && mv -fT -- "$t" "$to"`;
+}
+
+const wholeProgram = (it: Try) => sh`${header(it)} ${REMOVE_ON_EXIT} set -C; cat >"$t" || exit; set +C; ${check(it)}`;
+const finalProgram = (it: Try) => sh`${header(it)} ${REMOVE_ON_EXIT} ${check(it)}`;
+/** Each block comes after a line with its number, and goes to its place in the file. */
+const stripeProgram = (it: Try) =>
+  sh`${header(it)} while IFS= read -r i; do dd of="$t" bs=${BLOCK} seek="$i" count=1 conv=notrunc iflag=fullblock status=none || exit; done`;
+
+async function* chunksOf({ body, sent }: Try): AsyncGenerator<Buffer> {
+  const hash = createHash("sha256");
+  const source = Buffer.isBuffer(body.source) ? blocksOf(body.source) : body.source();
+  for await (const part of source) {
+    const chunk = Buffer.isBuffer(part) ? part : Buffer.from(part as Uint8Array);
+    sent.bytes += chunk.length;
+    if (sent.bytes > body.bytes) break;
+    hash.update(chunk);
+    yield chunk;
+  }
+  sent.sha256 = hash.digest("hex");
+}
+
+function* blocksOf(whole: Buffer): Generator<Buffer> {
+  for (let at = 0; at < whole.length; at += BLOCK) yield whole.subarray(at, at + BLOCK);
+}
+
+/** The same bytes in blocks of one size (the last one shorter), numbered. */
+async function* numbered(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ number: number; block: Buffer }> {
+  let number = 0;
+  let parts: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    length += chunk.length;
+    if (length < BLOCK) continue;
+    const all = parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
+    const whole = length - (length % BLOCK);
+    for (let at = 0; at < whole; at += BLOCK) yield { number: number++, block: all.subarray(at, at + BLOCK) };
+    parts = length > whole ? [all.subarray(whole)] : [];
+    length -= whole;
+  }
+  if (length) yield { number, block: Buffer.concat(parts) };
+}
+
+/** Waits until the channel takes more; false when the other side has ended. */
+function accepts(channel: ClientChannel): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (more: boolean) => () => {
+      channel.off("drain", onDrain).off("close", onEnd).off("exit", onEnd);
+      resolve(more);
+    };
+    const onDrain = settle(true);
+    const onEnd = settle(false);
+    channel.once("drain", onDrain).once("close", onEnd).once("exit", onEnd);
+  });
+}
+
+const isOpen = (channel: ClientChannel) => channel.writable && !channel.destroyed;
+
+async function put(channel: ClientChannel, data: Buffer | string): Promise<boolean> {
+  if (!isOpen(channel)) return false;
+  return channel.write(data) || accepts(channel);
+}
+
+async function sendWhole(channel: ClientChannel, it: Try): Promise<void> {
+  for await (const chunk of chunksOf(it)) if (!(await put(channel, chunk))) return;
+}
+
+async function sendBlocks(channel: ClientChannel, blocks: AsyncGenerator<{ number: number; block: Buffer }>) {
+  for (let next = await blocks.next(); next.done !== true; next = await blocks.next()) {
+    channel.write(`${next.value.number}\n`);
+    if (!(await put(channel, next.value.block))) return;
+  }
+}
+
+function job(it: Try, program: Command, title: string, send: (channel: ClientChannel) => Promise<void>): Job {
+  return {
+    program: "line",
+    lane: "transfers",
+    root: true,
+    title,
+    timeoutS: it.timeoutS,
+    signal: it.body.signal,
+    feed: (channel) => {
+      channel.write(`${program.text}\n`);
+      // Ending stdin in every case: the host then sees what is missing, and its exit code tells.
+      void send(channel)
+        .catch((error: unknown) => (it.sent.problem = error))
+        .finally(() => channel.end());
+    },
+  };
+}
+
+async function performed(it: Try, task: Job): Promise<void> {
+  judged(it.seat.target, task, await perform(it.seat, task));
+}
+
+async function whole(it: Try): Promise<void> {
+  await performed(
+    it,
+    job(it, wholeProgram(it), `upload ${it.body.to}`, (channel) => sendWhole(channel, it)),
+  );
+}
+
+async function striped(it: Try): Promise<void> {
+  const blocks = numbered(chunksOf(it));
+  const title = `upload ${it.body.to}`;
+  const stripe = () =>
+    performed(
+      it,
+      job(it, stripeProgram(it), title, (channel) => sendBlocks(channel, blocks)),
+    );
+  const results = await Promise.allSettled(Array.from({ length: STRIPES }, stripe));
+  const failed = results.find((result) => result.status === "rejected");
+  try {
+    if (failed) throw failed.reason;
+    await performed(
+      it,
+      job(it, finalProgram(it), title, () => Promise.resolve()),
+    );
+  } catch (error) {
+    await run(it.seat, sh`rm -f -- ${it.temp}`, { timeout: 30 }).catch(() => undefined);
+    throw error;
+  } finally {
+    await blocks.return(undefined);
+  }
+}
+
+async function attempt(seat: Seat, body: Upload): Promise<void> {
+  const temp = posix.join(posix.dirname(body.to), `.${posix.basename(body.to)}.${randomBytes(6).toString("hex")}`);
+  const timeoutS = Math.ceil(body.timeout ?? TIMEOUT.baseS + body.bytes / TIMEOUT.bytesPerS);
+  const it: Try = { seat, body, temp, timeoutS, sent: { bytes: 0 } };
+  const far = body.bytes >= STRIPED_FROM.bytes && (await roundTrip(seat.link)) >= STRIPED_FROM.rttMs;
+  try {
+    await (far ? striped(it) : whole(it));
+  } catch (error) {
+    throw explained(it, error);
+  }
+}
+
+/** What is really behind a failed upload: our own source, a full disk, or damage on the way. */
+function explained({ seat, body, sent }: Try, error: unknown): unknown {
+  if (!(error instanceof RemoteError) || error.failure.reason !== "exit") return error;
+  if (sent.problem !== undefined)
+    return new UserError(`${body.to}: what was to be uploaded could not be read`, { cause: sent.problem });
+  const complete = sent.sha256 !== undefined;
+  if (complete && (sent.bytes !== body.bytes || sent.sha256 !== body.sha256))
+    return new UserError(
+      `${body.to}: what was to be uploaded is not what was announced: ${sent.bytes} bytes with the sha256 ${sent.sha256 ?? ""}, not ${body.bytes} with ${body.sha256}; it changed meanwhile, or the checksum is wrong`,
+    );
+  if (/no space left on device|disk quota exceeded/i.test(error.failure.stderr ?? ""))
+    return failure(seat.target.label, "exit", `the disk is full: ${body.to} (${body.bytes} bytes) does not fit`, {
+      command: `upload ${body.to}`,
+      code: error.failure.code ?? 1,
+      stderr: error.failure.stderr ?? "",
+      advice: `make room under ${posix.dirname(body.to)} on the host; the old file, if any, is untouched`,
+    });
+  return error;
+}
+
+/** Damage and a broken connection deserve a second try; all else would fail the same way. */
+function worthAnother(error: unknown): boolean {
+  if (!(error instanceof RemoteError)) return false;
+  return error.failure.reason === "disconnected" || error.failure.code === WRONG_CONTENT;
+}
+
+function damaged(seat: Seat, body: Upload, error: unknown): unknown {
+  if (!(error instanceof RemoteError) || error.failure.code !== WRONG_CONTENT) return error;
+  return failure(
+    seat.target.label,
+    "exit",
+    `the content of ${body.to} arrived damaged, twice; it was not put in place`,
+    {
+      command: `upload ${body.to}`,
+      stderr: `${error.failure.stderr ?? ""}\nwanted is the sha256 ${body.sha256}`,
+      advice: "check the disk and the memory of the host",
+    },
+  );
+}
+
+async function send(seat: Seat, body: Upload): Promise<void> {
+  if (/[\n\0]/.test(body.to)) throw new UserError(`the path ${JSON.stringify(body.to)} holds a newline or NUL`);
+  await knowElevation(seat);
+  try {
+    return await attempt(seat, body);
+  } catch (first) {
+    if (!worthAnother(first)) throw first;
+  }
+  await attempt(seat, body).catch((error: unknown) => {
+    throw damaged(seat, body, error);
+  });
+}
+
+/** Brings a body to the host, checked there before it takes its place; five at once from this process. */
+export function upload(seat: Seat, body: Upload): Promise<void> {
+  return uploads.add(() => send(seat, body)) as Promise<void>;
+}

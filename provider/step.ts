@@ -1,0 +1,67 @@
+import type { Readable } from "node:stream";
+import type { Command } from "./shell";
+
+/** What was seen on, or is wanted of, one thing: a few short words by name. */
+export type State = Readonly<Record<string, string>>;
+
+/** Content that travels apart from the script: streamed, checked by sha256 on the host, then used by `make`. */
+export interface Body {
+  readonly sha256: string;
+  readonly open: () => Readable;
+  readonly size: () => Promise<number>;
+}
+
+/** What a preview can show of a step without touching the host. */
+export interface Shown {
+  readonly text: string;
+  readonly secret?: boolean;
+}
+
+/**
+ * One kind of change to one thing on a host. The pieces are POSIX sh over the functions of provider/lib.ts:
+ * `look` prints `kv KEY VALUE` lines and changes nothing; `make` reaches `want`; `undo` goes back to the prior state.
+ * `save`, `make` and `undo` run with `$entry`, the step's folder in the ledger, as their working directory.
+ */
+export interface Step {
+  /** Names the thing, e.g. `file /etc/chrony.conf`. Steps of any component with one id share one ledger entry. */
+  readonly id: string;
+  readonly want: State;
+  readonly look: Command;
+  readonly save?: Command;
+  readonly make: Command;
+  readonly undo: Command;
+  /** If one of these differs from what `make` left, somebody else changed it since: undo keeps theirs and says so. */
+  readonly keepIfChanged?: readonly string[];
+  readonly bodies?: readonly Body[];
+  readonly shown?: Shown;
+  /** Neighbours with one group are recorded together before the first of them is made. */
+  readonly group?: string;
+  /** Found values are not shown in drift. */
+  readonly secret?: boolean;
+  /** Seconds for make or undo; default 300. */
+  readonly timeout?: number;
+}
+
+export interface Drift {
+  readonly step: string;
+  readonly want: string;
+  readonly found: string;
+}
+
+/** The wanted keys whose value was not found. */
+export function differences(step: Step, found: State): readonly string[] {
+  return Object.keys(step.want).filter((key) => found[key] !== step.want[key]);
+}
+
+const short = (value: string) => (/^[0-9a-f]{64}$/.test(value) ? value.slice(0, 12) : value);
+const show = (state: State, keys: readonly string[]) =>
+  keys.map((key) => `${key}=${short(state[key] ?? "-")}`).join(" ");
+
+export function drift(step: Step, found: State): Drift | undefined {
+  const keys = differences(step, found);
+  if (keys.length === 0) return undefined;
+  if (step.secret) return { step: step.id, want: keys.join(" "), found: `${keys.join(" ")} differ` };
+  // An absent thing says so once, instead of listing every property it does not have.
+  const shown = found["type"] === "absent" && step.want["type"] !== undefined ? ["type"] : keys;
+  return { step: step.id, want: show(step.want, shown), found: show(found, shown) };
+}

@@ -1,0 +1,46 @@
+import { createHash } from "node:crypto";
+import { sh, Command, Secret, quote } from "../shell";
+import type { Step } from "../step";
+import { checkedMode, checkedOwner, checkedPath } from "./checked";
+
+export interface FileOptions {
+  /** Four octal digits, e.g. `0644` (default). */
+  mode?: string;
+  /** `user:group`, default root:root. */
+  owner?: string;
+}
+
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+
+/** Content as shell text: base64, so that no byte of it is ever read as shell. */
+function carried(content: string | Secret): Command {
+  const text = content instanceof Secret ? content.reveal() : content;
+  const encoded = Buffer.from(text)
+    .toString("base64")
+    .replaceAll(/.{1,4096}/g, "$&\n");
+  const shown = content instanceof Secret ? "***" : `(${Buffer.byteLength(text)} bytes)`;
+  return new Command(encoded, shown, content instanceof Secret ? [text, quote(text)] : []);
+}
+
+/** A file with exactly this content. */
+export function file(path: string, content: string | Secret, options: FileOptions = {}): Step {
+  const { mode = "0644", owner = "root:root" } = options;
+  checkedPath(path);
+  checkedMode(mode);
+  const [user, group] = checkedOwner(owner);
+  const text = content instanceof Secret ? content.reveal() : content;
+  return {
+    id: `path ${path}`,
+    want: { type: "file", sha256: sha256(text), mode: mode.replace(/^0+(?=.)/, ""), owner: user, group },
+    look: sh`look_path ${path}`,
+    save: sh`save_path ${path}`,
+    make: sh`base64 -d <<'KX_CONTENT' | put_file ${path} ${mode} ${owner}
+${carried(content)}
+KX_CONTENT
+after_unit_file ${path}`,
+    undo: sh`restore_path ${path}; after_unit_file ${path}`,
+    keepIfChanged: ["type", "sha256"],
+    shown: { text, secret: content instanceof Secret },
+    secret: content instanceof Secret,
+  };
+}

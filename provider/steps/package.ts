@@ -1,0 +1,32 @@
+import { sh } from "../shell";
+import type { Step } from "../step";
+import { checkedName } from "./checked";
+
+export interface PackageOptions {
+  /** Exactly this version. */
+  version?: string;
+  /** Keep the package manager from upgrading it. */
+  hold?: boolean;
+}
+
+/** Packages by the host's package manager, installed in one go. Only those that kubexm installed are removed again. */
+export function packages(names: readonly string[], { version, hold }: PackageOptions = {}): Step[] {
+  const all = names.map((name) => `${checkedName(name)}${version === undefined ? "" : `=${checkedName(version)}`}`);
+  return names.map((name, i): Step => ({
+    id: `package ${name}`,
+    group: "packages",
+    want: {
+      installed: "yes",
+      ...(version !== undefined && { version }),
+      ...(hold !== undefined && { hold: hold ? "yes" : "no" }),
+    },
+    look: sh`look_package ${name}`,
+    make: sh`if ! package_is_there ${name} ${version ?? ""}; then install_packages ${i === 0 ? all : [all[i] ?? name]}; fi
+${hold === undefined ? sh`:` : sh`apt-mark ${hold ? "hold" : "unhold"} ${name} >/dev/null`}`,
+    undo: sh`undo_package ${name}`,
+    timeout: 1800,
+  }));
+}
+
+/** One package. */
+export const pkg = (name: string, options?: PackageOptions): Step[] => packages([name], options);

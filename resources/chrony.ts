@@ -1,0 +1,28 @@
+import { z } from "zod";
+import { component } from "../provider/component";
+import { sh } from "../provider/shell";
+import { pkg, template, unit } from "../provider/steps";
+
+export const Chrony = component({
+  kind: "Chrony",
+  about: "Clock kept right by chrony, from time servers or from a host of the cluster.",
+  args: z.object({
+    servers: z.array(z.string().min(1)).describe("Names or addresses of time servers"),
+    serve: z
+      .boolean()
+      .default(false)
+      .describe("Serve time to the other hosts, by its own clock when no server answers"),
+    allow: z.array(z.string()).default([]).describe("Networks that may ask this host for the time"),
+  }),
+  steps: ({ servers, serve, allow }, { os }) => {
+    const conf = template(os.chronyConf, "chrony/chrony.conf", {
+      servers,
+      serve,
+      allow,
+      keys: os.chronyKeys,
+      drift: os.chronyDrift,
+    });
+    return [pkg("chrony"), conf, unit(os.chronyUnit, { enabled: true, running: true, restartOn: [conf] })];
+  },
+  verify: () => ({ title: "chronyd answers", test: sh`chronyc -n tracking >/dev/null`, seconds: 10 }),
+});
