@@ -10,6 +10,8 @@ import { owner } from "./owner.js";
 
 const SUITE = "bookworm"; // systemd 252: newer ones refuse the cgroup version 1 that some machines still have.
 const REPOSITORY = "kubexm-lab";
+/** Containers that build an image; the name goes on with their owner. */
+export const BUILD_PREFIX = "kubexm-lab-build-";
 const DISK = 6 * 2 ** 30;
 const PULL_SECONDS = 120;
 /** Package indexes older than this name packages that the archive no longer has. */
@@ -90,7 +92,7 @@ const proxies = ["http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_P
 
 /** Runs a script in a container of `from`, and keeps the result as `tag`. */
 async function derive(d: Docker, from: string, tag: string, script: string, args: readonly string[], bar: Progress) {
-  const name = `kubexm-lab-build-${randomBytes(4).toString("hex")}`;
+  const name = `${BUILD_PREFIX}${owner()}-${randomBytes(4).toString("hex")}`;
   try {
     await docker(
       d,

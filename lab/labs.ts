@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { type Docker, LAB_LABEL, docker, dockerLines, releaseDocker } from "./docker.js";
 import { readRecord } from "./files.js";
-import { imageTag } from "./image.js";
+import { BUILD_PREFIX, imageTag } from "./image.js";
 import { type LabNetwork, closeNetworks } from "./network.js";
 import { alive } from "./owner.js";
 
@@ -72,18 +72,9 @@ async function leftOver(lab: FoundLab): Promise<boolean> {
 /** Removes what killed runs left. Call it under the lab lock. */
 export async function removeLeftOvers(d: Docker): Promise<void> {
   for (const lab of await foundLabs(d)) if (await leftOver(lab)) await removeLab(lab);
-  const builds = await dockerLines(d, [
-    "ps",
-    "--all",
-    "--filter",
-    "label=kubexm.lab.build",
-    "--format",
-    '{{.Names}}\t{{.Label "kubexm.lab.build"}}',
-  ]);
-  for (const line of builds) {
-    const [name = "", claim = ""] = line.split("\t");
-    if (!alive(claim)) await docker(d, ["rm", "--force", "--volumes", name]);
-  }
+  const builds = await dockerLines(d, ["ps", "--all", "--filter", `name=^${BUILD_PREFIX}`, "--format", "{{.Names}}"]);
+  for (const name of builds)
+    if (!alive(name.slice(BUILD_PREFIX.length))) await docker(d, ["rm", "--force", "--volumes", name]);
 }
 
 /** Removes a lab, and our own Docker with the last one. Call it under the lab lock. */
