@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { utils } from "ssh2";
 import { UserError } from "../toolchain/errors.js";
 import { type Docker, GIVEN, LAB_LABEL, OWN, docker, ensureDocker, releaseDocker, runningDockers } from "./docker.js";
 import {
@@ -14,6 +13,7 @@ import {
   readRecord,
   sshConfig,
 } from "./files.js";
+import { makeSshKey } from "./key.js";
 import { hostReady, startPlanned } from "./host.js";
 import { ensureImage } from "./image.js";
 import {
@@ -82,11 +82,11 @@ async function reuse(there: FoundLab, dir: string, options: LabOptions): Promise
   return record.lab;
 }
 
-async function makeKey(path: string): Promise<string> {
-  const key = utils.generateKeyPairSync("ed25519", { comment: "kubexm-lab" });
-  await writeFile(path, key.private, { mode: 0o600 });
-  await writeFile(`${path}.pub`, `${key.public}\n`);
-  return key.public;
+async function writeKey(path: string): Promise<string> {
+  const { privateKey, publicKey } = makeSshKey("kubexm-lab");
+  await writeFile(path, privateKey, { mode: 0o600 });
+  await writeFile(`${path}.pub`, `${publicKey}\n`);
+  return publicKey;
 }
 
 async function machineNameServers(): Promise<string[]> {
@@ -110,7 +110,7 @@ async function build(
   const files = labFiles(name, dir);
   await rm(dir, { recursive: true, force: true });
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  const publicKey = await makeKey(files.privateKeyPath);
+  const publicKey = await writeKey(files.privateKeyPath);
   const plan = planLab(options, { name, privateKeyPath: files.privateKeyPath, ownDocker: d.own }, networks);
   const all = plan.map(({ host }) => host);
   const bastion = options.bastion ? all.find((host) => host.name === BASTION) : undefined;
