@@ -128,7 +128,7 @@ export async function authPlan(target: Target, agentSocket = process.env["SSH_AU
   const fresh = (key: ParsedKey) => !tried.some(sameKey(key));
   if (target.agent && agentSocket) {
     try {
-      const agent = createAgent(agentSocket) as BaseAgent;
+      const agent = createAgent(agentSocket);
       const keys = (await agentKeys(agent)).filter(fresh).slice(0, MAX_UNNAMED_KEYS);
       tried.push(...keys);
       if (keys.length)

@@ -2,7 +2,7 @@ import { connect as tcpConnect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import PQueue from "p-queue";
-import { Client, type AuthHandlerMiddleware, type ConnectConfig } from "ssh2";
+import { Client, type ConnectConfig } from "ssh2";
 import { RemoteError } from "../errors";
 import { authFailure, authHandler, authPlan, type AuthPlan } from "./auth";
 import { isCertificate } from "./certificate";
@@ -100,11 +100,11 @@ const offersCertificates = (check: HostKeyCheck) => check.algorithms.some((name)
 
 function configFor(target: Target, sock: Socket | Duplex, check: HostKeyCheck, auth: ReturnType<typeof authHandler>) {
   const config: ConnectConfig = {
-    sock: sock as Socket,
+    sock: sock,
     username: target.user,
     readyTimeout: 0, // our own deadline covers TCP, handshake and login together
     keepaliveInterval: 0, // see keepAlive: ssh2's timer would keep an idle process alive
-    authHandler: auth.next as unknown as AuthHandlerMiddleware,
+    authHandler: auth.next,
   };
   if (!offersCertificates(check)) config.algorithms = { serverHostKey: [...check.algorithms] as never };
   return config;
@@ -199,7 +199,7 @@ function liveOf(client: Client, sock: Socket | Duplex): Live {
     client,
     rttMs: 0,
     closed: false,
-    hold: (busy) => void (busy ? own?.ref() : own?.unref()),
+    hold: (busy) => (busy ? own?.ref() : own?.unref()),
     bytes: () => ({ read: own?.bytesRead ?? 0, written: own?.bytesWritten ?? 0 }),
   };
 }
@@ -249,5 +249,5 @@ export async function dial(target: Target, forward: Forward | undefined, counter
 }
 
 async function dialInTurn(attempt: Attempt): Promise<Live> {
-  return dialQueue(attempt.target).add(() => dialOnce(attempt)) as Promise<Live>;
+  return dialQueue(attempt.target).add<Live>(() => dialOnce(attempt));
 }

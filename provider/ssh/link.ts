@@ -255,7 +255,7 @@ export function withSession<T>(
       link.slots.emit("free");
     }
   };
-  return using(link, () => (lane === "urgent" ? work() : (link.lanes[lane].add(work) as Promise<T>)));
+  return using(link, () => (lane === "urgent" ? work() : link.lanes[lane].add<T>(work)));
 }
 
 /** Logs in, unless that is done. */

@@ -230,6 +230,6 @@ async function send(seat: Seat, body: Upload): Promise<void> {
 }
 
 /** Brings a body to the host, checked there before it takes its place; five at once from this process. */
-export function upload(seat: Seat, body: Upload): Promise<void> {
-  return uploads.add(() => send(seat, body)) as Promise<void>;
+export async function upload(seat: Seat, body: Upload): Promise<void> {
+  await uploads.add(() => send(seat, body));
 }
