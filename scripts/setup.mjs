@@ -36,7 +36,8 @@ const mtime = (path) => fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ??
 
 function startOf(pid) {
   const stat = readOr(`/proc/${pid}/stat`, "");
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "0";
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields[0] === "Z" ? "ended" : (fields[19] ?? "0");
 }
 
 const boot = () => readOr("/proc/sys/kernel/random/boot_id", "0").slice(0, 8);

@@ -12,8 +12,9 @@ function readOr(path: string, fallback: string): string {
 /** When a process began, so that a number used again is not taken for the same process; "0" where there is no /proc. */
 function startOf(pid: number): string {
   const stat = readOr(`/proc/${pid}/stat`, "");
-  // The name in field 2 may hold spaces and brackets: count from its end; the start is field 22.
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "0";
+  // The name in field 2 may hold spaces and brackets: count from its end; the state is field 3, the start field 22.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields[0] === "Z" ? "ended" : (fields[19] ?? "0");
 }
 
 const boot = () => readOr("/proc/sys/kernel/random/boot_id", "0").slice(0, 8);

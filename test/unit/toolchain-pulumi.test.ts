@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { PULUMI, checksumOf, pulumiOnPath } from "../../toolchain/pulumi.js";
+import { atLeast } from "../../toolchain/version.js";
+
+const HOSTS = ["pulumi-language-nodejs", "pulumi-resource-pulumi-nodejs"];
+let folder = "";
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "kubexm-pulumi-"));
+});
+
+after(() => rm(folder, { recursive: true, force: true }));
+
+async function program(dir: string, name: string, script: string): Promise<void> {
+  await mkdir(dir, { recursive: true });
+  await writeFile(join(dir, name), `#!/bin/sh\n${script}\n`);
+  await chmod(join(dir, name), 0o755);
+}
+
+/** A folder with a `pulumi` that says `version`, and with these programs beside it. */
+async function installed(name: string, script: string, beside: readonly string[] = HOSTS): Promise<string> {
+  const dir = join(folder, name);
+  await program(dir, "pulumi", script);
+  for (const other of beside) await program(dir, other, "true");
+  return dir;
+}
+
+for (const [what, script, beside, want] of [
+  ["new enough", "echo v3.181.0", HOSTS, undefined],
+  ["a later one, with a word behind", "echo v3.999.1-dev.7", HOSTS, undefined],
+  ["too old", "echo v3.180.9", HOSTS, /is 3\.180\.9, needed is 3\.181\.0 or newer, below 4$/],
+  ["too new", "echo v4.0.0", HOSTS, /is 4\.0\.0, needed/],
+  ["without a version", "echo hello", HOSTS, /tells no version$/],
+  ["broken", "echo oh >&2; exit 7", HOSTS, /exit code 7\noh$/],
+  ["without the language host", "echo v3.200.0", HOSTS.slice(1), /has no pulumi-language-nodejs beside it$/],
+  [
+    "without both hosts",
+    "echo v3.200.0",
+    [],
+    /has no pulumi-language-nodejs and no pulumi-resource-pulumi-nodejs beside/,
+  ],
+] as const)
+  test(`pulumi on PATH, ${what}: ${want === undefined ? "taken" : "not taken, and why"}`, async () => {
+    const dir = await installed(what, script, beside);
+    const found = await pulumiOnPath(`/no/such:${dir}:/usr/bin`);
+    if (want === undefined)
+      assert.deepEqual(found, { bin: dir, version: /[\d.]+/.exec(script)?.[0].replace(/\.$/, ""), origin: "path" });
+    else assert.match(typeof found === "string" ? found : JSON.stringify(found), want);
+  });
+
+test("a link on PATH leads to the folder that holds the hosts", async () => {
+  const dir = await installed("real", "echo v3.200.1");
+  await mkdir(join(folder, "links"));
+  await symlink(join(dir, "pulumi"), join(folder, "links", "pulumi"));
+  assert.deepEqual(await pulumiOnPath(join(folder, "links")), { bin: dir, version: "3.200.1", origin: "path" });
+});
+
+test("no pulumi on PATH", async () => assert.equal(await pulumiOnPath(`${folder}::/no/such`), "none there"));
+
+test("versions are compared by number", () => {
+  const cases: [have: string, least: string, want: boolean][] = [
+    ["go1.26.8", "1.25.11", true],
+    ["go1.25.11", "1.25.11", true],
+    ["go1.25.9", "1.25.11", false],
+    ["go1.26rc1", "1.25.11", true],
+    ["1.9", "1.10", false],
+    ["v2.0.0", "1.99.99", true],
+    ["devel", "1.0", false],
+  ];
+  for (const [have, least, want] of cases) assert.equal(atLeast(have, least), want, `${have} >= ${least}`);
+});
+
+test("a checksum is found by the whole name", () => {
+  const [one, two] = ["a".repeat(64), "b".repeat(64)];
+  const list = `${one}  pulumi.tar.gz.sig\n${two} *pulumi.tar.gz\n`;
+  assert.equal(checksumOf(list, "pulumi.tar.gz"), two);
+  assert.throws(() => checksumOf(list, "pulumi"), /does not name pulumi$/);
+  assert.throws(() => checksumOf("<html>  pulumi", "pulumi"), /does not name pulumi$/);
+});
+
+test("package.json asks for exactly the SDK that the toolchain names", async () => {
+  const root = join(__dirname, "..", "..", "..");
+  const { dependencies } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
+    dependencies: Record<string, string>;
+  };
+  assert.equal(dependencies["@pulumi/pulumi"], PULUMI.sdk);
+});
