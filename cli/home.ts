@@ -115,5 +115,6 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
 
 /** What a changing run sets for the processes it starts. */
 export function runEnvironment(home: Home, log: string, changes: boolean): Env {
-  return { KUBEXM_RUN_LOG: log, ...(changes && { [RUN_MARK]: home.dir }) };
+  // The provider tells its plan where nothing is changed, and its progress where something is.
+  return { KUBEXM_RUN_LOG: log, ...(changes && { KUBEXM_PLAN: "0", [RUN_MARK]: home.dir }) };
 }

@@ -20,8 +20,12 @@ export interface StackExport {
 
 const CREATING = "creating";
 
-/** The name a resource has in the program: the last part of its URN. */
-const nameOf = (urn: string) => urn.slice(urn.lastIndexOf("::") + 2);
+/** The id that the provider gives it; see idOf in provider/lifecycle.ts. */
+function idOf({ urn, inputs = {} }: Resource): string {
+  const [host, resource] = ["host", "resource"].map((key) => (inputs[key] as { name?: unknown } | undefined)?.name);
+  const [, kind = "", name = ""] = /:([^:]*)::([^:]*)$/.exec(urn) ?? [];
+  return `${typeof host === "string" ? host : "unknown"}/${kind}/${typeof resource === "string" ? resource : name}`;
+}
 
 function halfMade(resource: Resource, why: string): Resource {
   return { ...resource, initErrors: [...(resource.initErrors ?? []), why] };
@@ -43,7 +47,7 @@ export function settlePending(state: StackExport): StackExport {
   const begun = pending
     .filter(({ resource, type }) => type === CREATING && !known.has(resource.urn))
     .map(({ resource }) =>
-      halfMade({ ...resource, id: nameOf(resource.urn), outputs: resource.inputs ?? {} }, "interrupted while creating"),
+      halfMade({ ...resource, id: idOf(resource), outputs: resource.inputs ?? {} }, "interrupted while creating"),
     );
   return { ...state, deployment: { ...rest, resources: [...marked, ...begun] } };
 }

@@ -77,9 +77,8 @@ function passSignals(pulumi: Engine): { signal(): keyof typeof EXIT | undefined;
 
 const silent: Screen = { print: () => undefined, live: () => undefined, end: () => undefined };
 
-function printOutcome(verb: PulumiVerb, plan: boolean, result: Result, since: number): void {
-  if (verb === "up") for (const [name, value] of Object.entries(result.outputs)) console.log(`${name}: ${text(value)}`);
-  console.log(summary(verb, plan, result.counts, Date.now() - since));
+function printOutputs(outputs: Result["outputs"]): void {
+  for (const [name, value] of Object.entries(outputs)) console.log(`${name}: ${text(value)}`);
 }
 
 const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
@@ -135,16 +134,20 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
         ? { onOutput: (chunk: string) => process.stdout.write(chunk), color: process.stdout.isTTY ? "always" : "never" }
         : { suppressProgress: true, suppressOutputs: true }),
     });
-    const result = view.end();
-    if (!json) printOutcome(verb, plan, result, since);
+    const { counts, outputs } = view.end();
+    if (json) return EXIT.ok;
+    if (verb === "up" && !quiet) printOutputs(outputs);
+    console.log(summary(verb, plan, counts, Date.now() - since));
     return EXIT.ok;
   } catch (error) {
     if (!(error instanceof PulumiError)) throw error;
-    const result = view.end();
-    const { problems, counts } = result;
+    const { problems, counts } = view.end();
     const stopped = signals.signal();
-    if (problems + counts.failed === 0 && stopped === undefined) console.error(complaint(error));
-    if (!json) printOutcome(verb, plan, result, since);
+    if (problems + counts.failed === 0 && stopped === undefined) {
+      console.error(complaint(error));
+      return EXIT.failed;
+    }
+    if (!json) console.log(summary(verb, plan, counts, Date.now() - since, stopped ? "stopped" : "failed"));
     if (stopped) say("stopped; the next run goes on from here");
     else if (counts.failed > 0 && !plan) say(`the same command again goes on from here; log: ${log}`);
     return EXIT[stopped ?? "failed"];

@@ -2,7 +2,7 @@ import type { DiagnosticEvent, EngineEvent, StepEventMetadata } from "@pulumi/pu
 import { isDeepStrictEqual } from "node:util";
 import type { PulumiVerb } from "./flags.js";
 import { type Screen, paint } from "./screen.js";
-import { type Counts, OPS, noCounts, seconds } from "./words.js";
+import { type Counts, FOUND, OPS, noCounts, seconds } from "./words.js";
 
 const STACK = "pulumi:pulumi:Stack";
 const SECRET_MARK = "4dabf18193072939515e22adb298388d";
@@ -50,13 +50,14 @@ export function driftOf({ op, old, new: now }: StepEventMetadata, verb: PulumiVe
 }
 
 /** Pulumi's wrapping of one reason taken off, line ends in order. */
-export function plainMessage(message: string): string[] {
+export function plainMessage(message: string): string {
   return message
     .replace(/^\d+ errors? occurred:\n/, "")
     .replaceAll(/^\t\* /gm, "")
     .split("\n")
     .map((line) => line.trimEnd())
-    .filter((line) => line !== "");
+    .filter((line) => line !== "")
+    .join("\n");
 }
 
 export function hasSecret(value: unknown): boolean {
@@ -70,7 +71,6 @@ interface Work {
   kind: string;
   since: number;
   doing: string;
-  notes: string[];
 }
 
 export interface Result {
@@ -97,9 +97,12 @@ export interface ReportOptions {
 export function report({ verb, plan, screen, log }: ReportOptions): Report {
   const counts = noCounts();
   const atWork = new Map<string, Work>();
+  /** What was said of a resource and not printed yet. A plan is told before the engine begins with the resource. */
+  const notes = new Map<string, string[]>();
   const said = new Set<string>();
   let outputs: Properties = {};
   let problems = 0;
+  let stackUrn = "";
   const planned: { host: string; lines: string[] }[] = [];
 
   const print = (lines: readonly string[]) => {
@@ -123,7 +126,6 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
       kind: kindOf(metadata.type),
       since: Date.now(),
       doing: OPS[metadata.op]?.doing ?? metadata.op,
-      notes: atWork.get(metadata.urn)?.notes ?? [],
     };
     atWork.set(metadata.urn, work);
     return work;
@@ -133,48 +135,61 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     const { urn, op: name } = metadata;
     const work = atWork.get(urn) ?? begin(metadata);
     const op = OPS[name];
+    atWork.delete(urn);
     // The look before a preview or an up is no change; what it found stands under the change that heals it.
     if (op === undefined || (name === "refresh" && !failed)) return;
-    atWork.delete(urn);
+    const told = (notes.get(urn) ?? []).flatMap((text) => text.split("\n"));
+    notes.delete(urn);
     const count = failed ? "failed" : op.counts;
     if (count) counts[count]++;
+    if (count === "unchanged" && told.length === 0) return;
     const ms = Date.now() - work.since;
-    log({ urn, op: name, ms, ...(failed && { failed: work.notes.join("\n") }) });
-    if (count === "unchanged") return;
-    const what = plan ? op.plan : `${failed ? "failed" : op.done} ${failed ? "after" : "in"} ${seconds(ms)}`;
+    log({ urn, op: name, ms, ...(failed && { failed: told.join("\n") }) });
+    const what = failed
+      ? `failed after ${seconds(ms)}`
+      : plan
+        ? op.plan
+        : verb === "refresh"
+          ? FOUND[name]
+          : `${op.done} in ${seconds(ms)}`;
     const sign = failed ? "!" : op.sign;
     const colour = { "+": "green", "~": "yellow", "±": "yellow", "-": "red", "!": "red", " ": "reset" } as const;
     const keys = changedKeys(metadata);
     const line = [work.host.padEnd(10), paint(colour[sign], sign), work.kind.padEnd(18), what, keys.join(", ")];
-    const notes = [...driftOf(metadata, verb), ...work.notes];
-    emit(work.host, [line.join(" ").trimEnd(), ...notes.map((note) => INDENT + note)]);
+    // A plan names the drift by itself.
+    const under = [...(plan ? [] : driftOf(metadata, verb)), ...told];
+    emit(work.host, [line.join(" ").trimEnd(), ...under.map((text) => INDENT + text)]);
   }
 
   function diagnose({ urn, message, severity, ephemeral }: DiagnosticEvent): void {
     // The engine's own severity for what --debug would show is not in the SDK's type.
     if ((severity as string) === "debug" || NOISE.test(message)) return;
-    const work = urn === undefined ? undefined : atWork.get(urn);
-    const lines = plainMessage(message);
+    const text = plainMessage(message);
     if (ephemeral) {
-      if (work) work.doing = lines.join(" ");
+      const work = atWork.get(urn ?? "");
+      if (work) work.doing = text;
       return;
     }
+    // "update failed" says nothing that the failed resources, or Pulumi's last words, do not say.
+    if (text === "" || /^\w+ (failed|canceled)$/.test(text)) return;
     if (severity === "error") problems++;
-    if (work) {
-      work.notes.push(...lines.filter((line) => !work.notes.includes(line)));
+    const word = severity === "warning" ? "warning: " : "";
+    if (urn !== undefined && urn !== stackUrn) {
+      const earlier = notes.get(urn) ?? [];
+      if (!earlier.includes(word + text)) notes.set(urn, [...earlier, word + text]);
       return;
     }
-    const text = lines.join("\n");
-    // "update failed" says nothing that the failed resources do not say.
-    if (text === "" || said.has(text) || (counts.failed > 0 && /^\w+ failed$/.test(text))) return;
+    if ([...said].some((earlier) => earlier.includes(text))) return;
     said.add(text);
-    const word = severity === "error" || severity === "warning" ? `${severity}: ` : "";
-    emit("", [`${urn === undefined ? "" : `${nameOf(urn)}: `}${word}${text}`]);
+    emit("", [`${severity === "error" ? "error: " : word}${text}`]);
   }
 
   function step(metadata: StepEventMetadata, end: boolean, failed: boolean): void {
     const state = metadata.new ?? metadata.old;
-    if (metadata.type === STACK && end && metadata.new) outputs = metadata.new.outputs;
+    if (metadata.type === STACK) {
+      stackUrn = metadata.urn;
+      if (end && metadata.new) outputs = metadata.new.outputs;
+    }
     if (!state?.custom || metadata.type.startsWith("pulumi:providers:")) return;
     if (end) finish(metadata, failed);
     else begin(metadata);
@@ -188,6 +203,8 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
       if (diagnosticEvent) diagnose(diagnosticEvent);
     },
     end() {
+      for (const [urn, texts] of notes)
+        emit(nameOf(urn), [`${nameOf(urn)}:`, ...texts.map((text) => INDENT + text.replaceAll("\n", `\n${INDENT}`))]);
       screen.end();
       for (const { lines } of planned.toSorted((a, b) => a.host.localeCompare(b.host))) print(lines);
       const open = Object.entries(outputs).filter(([, value]) => !hasSecret(value));

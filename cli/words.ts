@@ -30,6 +30,9 @@ export const OPS: Readonly<Record<string, Op>> = {
   read: look,
 };
 
+/** What a refresh says of a resource: it changes the state only, never the host. */
+export const FOUND: Readonly<Record<string, string>> = { update: "differs from the state", delete: "gone" };
+
 export type Counts = Record<Count, number>;
 export const noCounts = (): Counts => ({
   created: 0,
@@ -76,11 +79,18 @@ export function seconds(ms: number): string {
 }
 
 /** `12 created, 0 changed, 3 unchanged in 8.1 s` */
-export function summary(verb: PulumiVerb, plan: boolean, counts: Counts, ms: number): string {
+export function summary(
+  verb: PulumiVerb,
+  plan: boolean,
+  counts: Counts,
+  ms: number,
+  bad?: "failed" | "stopped",
+): string {
   const words = verb === "refresh" ? LOOKED : plan ? PLANNED : DONE;
   const parts = (Object.keys(counts) as Count[])
     .filter((count) => counts[count] > 0 || ALWAYS[verb].includes(count))
     .map((count) => `${counts[count]} ${words[count]}`);
   const still = (Object.keys(counts) as Count[]).every((count) => count === "unchanged" || counts[count] === 0);
-  return `${still && verb !== "destroy" ? "no changes: " : ""}${parts.join(", ")} in ${seconds(ms)}`;
+  const head = bad ? `${bad}: ` : still && verb !== "destroy" ? "no changes: " : "";
+  return `${head}${parts.join(", ")} in ${seconds(ms)}`;
 }
