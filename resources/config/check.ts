@@ -1,0 +1,159 @@
+import type { z } from "zod";
+import { hostName } from "./leaves";
+import { ConfigError, touches, type Path, type Problem } from "./problems";
+import { runRules } from "./rules";
+import { clusterFile, clusterSpec, type ClusterSpec } from "./schema";
+import { words } from "./words";
+
+type Tree = unknown;
+
+/** A copy of sections and lists; anything else, as it is. */
+export function copy(tree: Tree): Tree {
+  if (Array.isArray(tree)) return tree.map(copy);
+  if (tree === null || typeof tree !== "object" || Object.getPrototypeOf(tree) !== Object.prototype) return tree;
+  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, copy(value)]));
+}
+
+const isTree = (value: unknown): value is Record<string | number, unknown> =>
+  typeof value === "object" && value !== null;
+
+export const valueAt = (tree: Tree, path: Path): unknown =>
+  path.reduce<unknown>((at, key) => (isTree(at) && Object.hasOwn(at, key) ? at[key] : undefined), tree);
+
+const SECRET = /^(password|passphrase|privateKey|sudoPassword)$/;
+const MOST_SHOWN = 60;
+
+/** A value as problems show it: never a secret, never a whole section. */
+export function shown(path: Path, value: unknown): string | undefined {
+  if (value === undefined || (isTree(value) && !Array.isArray(value)) || typeof value === "function") return undefined;
+  if (path.some((key) => SECRET.test(String(key)))) return '"***"';
+  if (Array.isArray(value) && value.some(isTree)) return undefined;
+  const text = JSON.stringify(value);
+  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
+}
+
+export interface Surroundings {
+  /** How a plain value stands in the file. */
+  source?: (path: Path) => string | undefined;
+  /** What is shown in place of values that came from elsewhere. */
+  shownAs?: (path: Path) => string | undefined;
+}
+
+export interface Checked<T> {
+  /** Absent when there are errors. */
+  value?: T;
+  problems: (Problem & { key?: true })[];
+}
+
+const STAND_INS: Readonly<Record<string, (at: number) => unknown>> = {
+  name: (at) => `unknown-${at}`,
+  address: (at) => `unknown-${at}.invalid`,
+};
+
+/** Puts something that holds in place of what does not, so that the rules can judge the rest. Gives what is no longer the user's. */
+function repair(tree: Tree, path: Path): Path {
+  const last = path.at(-1);
+  const parent = path.slice(0, -1);
+  const holder = valueAt(tree, parent);
+  if (last === undefined || !isTree(holder)) return path;
+  if (Array.isArray(holder)) {
+    if (parent.at(-1) === "hosts")
+      holder[Number(last)] = { name: `unknown-${last}`, address: `unknown-${last}.invalid` };
+    else holder.splice(Number(last), 1);
+    return parent.at(-1) === "hosts" ? path : parent;
+  }
+  const standIn = parent.at(-2) === "hosts" ? STAND_INS[last] : undefined;
+  if (standIn === undefined) Reflect.deleteProperty(holder, last);
+  else holder[last] = standIn(Number(parent.at(-1)));
+  return path;
+}
+
+const ROUNDS = 4;
+
+/** Everything that is wrong with an input: its form first, then, as far as the form holds, what its parts say to each other. */
+function check<T>(
+  schema: z.ZodType<T>,
+  input: unknown,
+  specOf: (value: T) => ClusterSpec,
+  nameOf: (value: T) => string,
+  prefix: Path,
+  { source, shownAs }: Surroundings,
+): Checked<T> {
+  const first = schema.safeParse(input);
+  const said = (first.error?.issues ?? []).flatMap((issue) =>
+    words(schema, issue, (path) => valueAt(input, path), source ?? (() => undefined)),
+  );
+  const show = (path: Path) => shownAs?.(path) ?? shown(path, valueAt(input, path));
+  const dressed = (problem: Omit<Problem, "value"> & { key?: true }) => {
+    const value = problem.key ? undefined : show(problem.path);
+    return { ...problem, ...(value !== undefined && { value }) };
+  };
+  const form = said.map((fault) => dressed({ ...fault, severity: "error" as const }));
+
+  const tree = copy(input);
+  const gone: Path[] = [];
+  let parsed = first;
+  for (let round = 0; round < ROUNDS && !parsed.success; round++) {
+    const faults = parsed.error.issues.flatMap((issue) =>
+      words(
+        schema,
+        issue,
+        (path) => valueAt(tree, path),
+        () => undefined,
+      ),
+    );
+    // From the back, so that the places in lists stay right.
+    for (const { path } of faults.reverse()) gone.push(repair(tree, path));
+    parsed = schema.safeParse(tree);
+  }
+  if (!parsed.success) return { problems: form };
+  const judged = runRules(specOf(parsed.data), nameOf(parsed.data))
+    .map(({ because = [], path, ...rest }) => ({
+      ...rest,
+      path: [...prefix, ...path],
+      because: because.map((p) => [...prefix, ...p]),
+    }))
+    .filter(({ path, because }) => ![path, ...because].some((p) => gone.some((g) => touches(g, p))))
+    .map(({ because: _, ...problem }) => dressed(problem));
+  const problems = [...form, ...judged];
+  const clean = first.success && !problems.some(({ severity }) => severity === "error");
+  return { problems, ...(clean && { value: first.data }) };
+}
+
+export const checkFile = (input: unknown, surroundings: Surroundings = {}) =>
+  check(
+    clusterFile,
+    input,
+    ({ spec }) => spec,
+    ({ metadata }) => metadata.name,
+    ["spec"],
+    surroundings,
+  );
+
+/** The cluster of a program: paths without line and column. */
+export const checkSpec = (name: string, input: unknown): Checked<ClusterSpec> =>
+  check(
+    clusterSpec,
+    input,
+    (spec) => spec,
+    () => name,
+    [],
+    {},
+  );
+
+/** The checked cluster of a program, all defaults filled in; a ConfigError names everything that is wrong. */
+export function parseSpec(name: string, input: unknown): ClusterSpec {
+  const { value, problems } = checkSpec(name, input);
+  const named: Problem[] = hostName.safeParse(name).success
+    ? []
+    : [
+        {
+          path: [],
+          severity: "error",
+          message: "is not a cluster's name (lower-case letters, digits, - and .); write for example prod",
+        },
+      ];
+  const errors = [...named, ...problems.filter(({ severity }) => severity === "error")];
+  if (value === undefined || errors.length > 0) throw new ConfigError(`cluster ${name}:`, errors);
+  return value;
+}

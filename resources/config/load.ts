@@ -1,0 +1,97 @@
+import { readFileSync } from "node:fs";
+import { checkFile } from "./check";
+import { readYaml } from "./document";
+import { ConfigError, UnreadableError, type Path, type Problem } from "./problems";
+import type { ClusterSpec } from "./schema";
+import { placeKey, substitute, type Sources } from "./substitute";
+
+export interface ClusterFile {
+  name: string;
+  spec: ClusterSpec;
+}
+
+export interface Judged {
+  /** Absent when there are errors. */
+  cluster?: ClusterFile;
+  /** Errors and warnings in the order of the file, each with line and column. */
+  problems: Problem[];
+}
+
+const MOST_BYTES = 32 * 1024 * 1024;
+
+const inOrder = (a: Problem, b: Problem) => (a.line ?? 1) - (b.line ?? 1) || (a.col ?? 1) - (b.col ?? 1);
+
+/** Reads and judges the text of a cluster file. Never throws because of what stands in it. */
+export function judgeCluster(text: string, sources: Sources = {}): Judged {
+  const bad = text.indexOf("\ufffd");
+  if (bad !== -1) return { problems: [notText(text, bad)] };
+  const file = readYaml(text.replace(/^\ufeff/, ""));
+  const judged = judge(file.value, sources, file);
+  const placed = judged.problems.map(({ key, ...problem }) => ({
+    ...problem,
+    ...file.at(problem.path, key ? "key" : "value"),
+  }));
+  const problems = [...file.problems, ...placed].sort(inOrder);
+  const clean = !problems.some(({ severity }) => severity === "error");
+  return { problems, ...(clean && judged.cluster !== undefined && { cluster: judged.cluster }) };
+}
+
+function judge(tree: unknown, sources: Sources, { usable, source }: ReturnType<typeof readYaml>) {
+  if (!usable) return { problems: [] };
+  if (tree === null || tree === undefined) {
+    const message = "the file is empty; write apiVersion, kind, metadata and spec";
+    return { problems: [{ path: [] as Path, severity: "error" as const, message, key: undefined }] };
+  }
+  const { value, problems: missing, shownAs } = substitute(tree, sources);
+  const { value: cluster, problems } = checkFile(value, { source, shownAs: (path) => shownAs.get(placeKey(path)) });
+  const unfilled = new Set(missing.map(({ path }) => placeKey(path)));
+  return {
+    // What could not be filled in is one problem, not two.
+    problems: [
+      ...missing.map((problem) => ({ ...problem, key: undefined })),
+      ...problems.filter(({ path }) => !unfilled.has(placeKey(path))),
+    ],
+    ...(cluster !== undefined && { cluster: { name: cluster.metadata.name, spec: cluster.spec } }),
+  };
+}
+
+function notText(text: string, at: number): Problem {
+  const before = text.slice(0, at).split("\n");
+  const message = "a sign that is not UTF-8 stands here; save the file as UTF-8";
+  return { path: [], severity: "error", line: before.length, col: (before.at(-1)?.length ?? 0) + 1, message };
+}
+
+/** The cluster in the text of a file; a ConfigError names everything that is wrong with it. Pure. */
+export function parseCluster(text: string, file: string, sources: Sources = {}): ClusterFile {
+  const { cluster, problems } = judgeCluster(text, sources);
+  if (cluster !== undefined) return cluster;
+  throw new ConfigError(
+    file,
+    problems.filter(({ severity }) => severity === "error"),
+  );
+}
+
+/** The text of a cluster file, or one line that tells why it cannot be had. */
+export function readCluster(path: string): string {
+  const cannot = (why: string, advice: string) => new UnreadableError(`${path}: ${why}; ${advice}`);
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    const why: Readonly<Record<string, string>> = {
+      ENOENT: "there is no such file",
+      EACCES: "it may not be read",
+      EISDIR: "it is a folder",
+    };
+    throw cannot(why[code] ?? `it cannot be read (${code})`, "name the cluster file with -f");
+  }
+  if (bytes.length > MOST_BYTES)
+    throw cannot(`it is larger than ${MOST_BYTES >> 20} MiB`, "name a cluster file with -f");
+  return bytes.toString("utf8");
+}
+
+/** The cluster of a file. Values for `${env:…}` come from the process's environment unless given. */
+export function loadCluster(path: string, sources: Sources = {}): ClusterFile {
+  return parseCluster(readCluster(path), path, { env: process.env, ...sources });
+}

@@ -1,0 +1,97 @@
+import { Lexer } from "yaml";
+
+/** A place where a look-alike of a YAML sign stands, with what was meant. */
+export interface Slip {
+  offset: number;
+  found: string;
+  message: string;
+}
+
+export interface Mended {
+  text: string;
+  slips: Slip[];
+  /** Where a place in the mended text was in the original. */
+  original: (offset: number) => number;
+}
+
+interface Kind {
+  pattern: RegExp;
+  name: string;
+  meant: string;
+}
+
+/** Each pattern's first group is what stands before the sign, its second the sign. Plain (unquoted) text only is searched. */
+const KINDS: readonly Kind[] = [
+  { pattern: /((?:^|\n|[,，{]|- )[ \t\u00a0\u3000]*[\w./-]+[ \t]*)(：)/g, name: "a full-width colon", meant: ":" },
+  { pattern: /()(，)(?=[ \t]*[\w./-]+[ \t]*[:：])/g, name: "a full-width comma", meant: "," },
+  { pattern: /()([“”„«»])/g, name: "a typographic quotation mark", meant: '"' },
+  { pattern: /()([‘’])(?=[\s,}\]]|$)|((?:^|\s))([‘’])/g, name: "a typographic quotation mark", meant: "'" },
+  { pattern: /()([\u00a0\u3000])/g, name: "a space that YAML does not know", meant: " " },
+];
+
+interface Token {
+  offset: number;
+  source: string;
+}
+
+/** Unquoted text of the file. What stands in quotes, comments and text blocks may hold any sign. */
+function plainText(text: string): Token[] {
+  const found: Token[] = [];
+  let offset = 0;
+  let block = false;
+  let plain = false;
+  for (const source of new Lexer().lex(text)) {
+    if (source === "\x1f") {
+      plain = true;
+      continue;
+    }
+    if (source === "\x02" || source === "\x18") continue;
+    const isHeader = /^[|>]/.test(source) && !plain;
+    if (plain && !block) found.push({ offset, source });
+    if (/^[^\S\n]+$/.test(source) && /[\u00a0\u3000]/.test(source)) found.push({ offset, source });
+    if (isHeader) block = true;
+    else if (plain) block = false;
+    plain = false;
+    offset += source.length;
+  }
+  return found;
+}
+
+function slipsOf({ offset, source }: Token): (Slip & { meant: string })[] {
+  return KINDS.flatMap(({ pattern, name, meant }) =>
+    [...source.matchAll(pattern)].map((match) => {
+      const before = match[1] ?? match[3] ?? "";
+      const found = match[2] ?? match[4] ?? "";
+      const line = before.split("\n").at(-1) ?? "";
+      const key = /[\w./-]+$/.exec(line.trim())?.[0] ?? "";
+      return {
+        offset: offset + match.index + before.length,
+        found: `${key}${found}`,
+        meant,
+        message: `${name} stands here; write ${meant === " " ? "an ordinary space" : `${key}${meant}`}`,
+      };
+    }),
+  );
+}
+
+/** Finds look-alikes, and gives the text as it was meant, so that the rest of it can be judged too. */
+export function mend(text: string): Mended {
+  if (!/[：，“”„«»‘’\u00a0\u3000]/.test(text)) return { text, slips: [], original: (offset) => offset };
+  const slips = plainText(text)
+    .flatMap(slipsOf)
+    .sort((a, b) => a.offset - b.offset);
+  const inserted: number[] = [];
+  let mended = "";
+  let from = 0;
+  for (const { offset, meant } of slips) {
+    if (offset < from) continue;
+    mended += text.slice(from, offset) + meant;
+    from = offset + 1;
+    if ((meant === ":" || meant === ",") && /[^\s]/.test(text[from] ?? " ")) {
+      mended += " ";
+      inserted.push(mended.length - 1);
+    }
+  }
+  const added = (offset: number) => inserted.filter((at) => at < offset).length;
+  return { text: mended + text.slice(from), slips, original: (offset) => offset - added(offset) };
+}

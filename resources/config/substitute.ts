@@ -1,0 +1,66 @@
+import { z } from "zod";
+import type { Path, Problem } from "./problems";
+import { clusterFile } from "./schema";
+import { schemaAt, unwrap } from "./walk";
+
+export type Values = Readonly<Record<string, string | undefined>>;
+
+export interface Sources {
+  env?: Values;
+  /** Values of the Pulumi stack's configuration, by their names. */
+  config?: Values;
+}
+
+export interface Substituted {
+  value: unknown;
+  problems: Problem[];
+  /** Paths of values that came from elsewhere, with what stands in the file. */
+  shownAs: Map<string, string>;
+}
+
+const PLACE = /\$\{(env|config):([^}]*)(\}?)/g;
+const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]*$/;
+
+const HOW: Readonly<Record<keyof Sources, (name: string) => string>> = {
+  env: (name) => `the environment variable ${name} is not set; write it before the command: ${name}=…`,
+  config: (name) => `the stack's configuration has no ${name}; write pulumi config set --secret ${name}`,
+};
+
+export const placeKey = (path: Path): string => path.map(String).join("\0");
+
+/** A value that is nothing but one place takes the type the schema wants there; all others are text. */
+function typed(path: Path, text: string): unknown {
+  const schema = schemaAt(clusterFile, path);
+  const inner = schema === undefined ? undefined : unwrap(schema);
+  if (inner instanceof z.ZodNumber && /^-?\d+$/.test(text)) return Number(text);
+  if (inner instanceof z.ZodBoolean && /^(true|false)$/.test(text)) return text === "true";
+  return text;
+}
+
+/** Puts values from the environment and the stack's configuration where `${env:NAME}` and `${config:NAME}` stand. */
+export function substitute(tree: unknown, sources: Sources): Substituted {
+  const problems: Problem[] = [];
+  const shownAs = new Map<string, string>();
+
+  const fill = (text: string, path: Path): unknown => {
+    const value = JSON.stringify(text);
+    const fault = (message: string) => void problems.push({ path, severity: "error", value, message });
+    const filled = text.replace(PLACE, (place, from: keyof Sources, name: string, end: string) => {
+      const found = sources[from]?.[name];
+      if (end === "" || !NAME.test(name)) fault(`is not a place for a value; write \${${from}:NAME}`);
+      else if (found === undefined) fault(HOW[from](name));
+      else return found;
+      return place;
+    });
+    if (filled === text) return text;
+    shownAs.set(placeKey(path), value);
+    return typed(path, filled);
+  };
+  const walk = (node: unknown, path: Path): unknown => {
+    if (typeof node === "string") return node.includes("${") ? fill(node, path) : node;
+    if (Array.isArray(node)) return node.map((item, i) => walk(item, [...path, i]));
+    if (typeof node !== "object" || node === null) return node;
+    return Object.fromEntries(Object.entries(node).map(([key, item]) => [key, walk(item, [...path, key])]));
+  };
+  return { value: walk(tree, []), problems, shownAs };
+}

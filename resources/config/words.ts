@@ -1,0 +1,151 @@
+import { z } from "zod";
+import { metaOf, schemaAt, unwrap } from "./walk";
+import type { Path } from "./problems";
+
+type Issue = z.core.$ZodIssue;
+
+export interface Said {
+  path: Path;
+  message: string;
+  /** The fault is the key itself, not its value. */
+  key?: true;
+}
+
+const list = (values: readonly unknown[]) => values.map((value) => (value === "" ? '""' : String(value))).join(", ");
+
+/** How many letters must change to make one word of the other. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, change));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+const squeeze = (text: string) => text.toLowerCase().replace(/[-_]/g, "").slice(0, 100);
+
+/** The word that was probably meant. */
+export function closest(text: string, words: readonly string[]): string | undefined {
+  const ranked = words
+    .filter((word) => word !== "")
+    .map((word) => ({ word, far: distance(squeeze(text), squeeze(word)) }))
+    .sort((a, b) => a.far - b.far);
+  const [best] = ranked;
+  return best !== undefined && best.far <= Math.max(1, Math.floor(best.word.length / 4)) ? best.word : undefined;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: "text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  object: "a section (`key: value` lines)",
+  record: "a section (`key: value` lines)",
+  array: "a list (`- value` lines)",
+};
+
+const yaml = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+
+function example(root: z.core.$ZodType, path: Path): string | undefined {
+  const schema = schemaAt(root, path);
+  const [first] = schema === undefined ? [] : (metaOf(schema).examples ?? []);
+  return first === undefined ? undefined : yaml(first);
+}
+
+function wrongType(issue: z.core.$ZodIssueInvalidType, value: unknown, source: string | undefined, sample?: string) {
+  const wanted = TYPES[issue.expected] ?? issue.expected;
+  if (value === undefined) return `is missing; write ${sample === undefined ? wanted : `for example ${sample}`}`;
+  if (value === null) return `is empty; write ${wanted} or remove the line`;
+  if (issue.expected === "string" && typeof value !== "object")
+    return `must be text; write ${JSON.stringify(source ?? String(value))} in quotes`;
+  if (issue.expected === "boolean" && typeof value === "string") {
+    const meant = /^(yes|on|y|1|true)$/i.test(value)
+      ? "true"
+      : /^(no|off|n|0|false)$/i.test(value)
+        ? "false"
+        : undefined;
+    if (meant !== undefined) return `must be true or false; write ${meant}`;
+  }
+  if (typeof value === "string" && /^(number|int)$/.test(issue.expected) && /^\d+$/.test(value))
+    return `must be ${wanted}; write ${value} without quotes`;
+  return `must be ${wanted}${sample === undefined ? "" : `; write for example ${sample}`}`;
+}
+
+function wrongSize(bound: "least" | "most", limit: number | bigint, origin: string) {
+  if (origin === "string")
+    return bound === "least" ? "is empty; write a value or remove it" : `is longer than ${limit} letters`;
+  if (origin === "array") return `needs at ${bound} ${limit} ${limit === 1 ? "entry" : "entries"}`;
+  return `must be at ${bound} ${limit}; write a number from there`;
+}
+
+function wrongChoice(values: readonly unknown[], value: unknown): string {
+  if (value === undefined) return `is missing; write ${values.length === 1 ? list(values) : `one of ${list(values)}`}`;
+  if (values.length === 1) return `must be ${list(values)}; write that`;
+  const meant = typeof value === "string" ? closest(value, values.map(String)) : undefined;
+  return `must be one of ${list(values)}${meant === undefined ? "; write one of them" : `; write ${meant}`}`;
+}
+
+const isShallow = ({ code, path }: Issue) => path.length === 0 && (code === "invalid_type" || code === "invalid_value");
+
+/** Of a union, the complaints of the form that was probably meant: the one that came furthest. */
+const furthest = (branches: readonly (readonly Issue[])[]): readonly Issue[] =>
+  branches.find((issues) => !issues.some(isShallow)) ?? branches.at(-1) ?? [];
+
+/** What the reader is told about an issue of zod's. */
+export function words(
+  root: z.core.$ZodType,
+  issue: Issue,
+  valueAt: (path: Path) => unknown,
+  source: (path: Path) => string | undefined,
+): Said[] {
+  const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
+  const value = valueAt(path);
+  const say = (message: string): Said[] => [{ path, message }];
+  switch (issue.code) {
+    case "invalid_type":
+      return say(wrongType(issue, value, source(path), example(root, path)));
+    case "too_small":
+      return say(wrongSize("least", issue.minimum, issue.origin));
+    case "too_big":
+      return say(wrongSize("most", issue.maximum, issue.origin));
+    case "invalid_value":
+      return say(wrongChoice(issue.values, value));
+    case "unrecognized_keys":
+      return issue.keys.map((key) => ({ path: [...path, key], key: true, message: unknownKey(root, path, key) }));
+    case "invalid_key":
+      return issue.issues.map(({ message }) => ({ path, key: true, message: plainer(message) }));
+    case "invalid_union":
+      return furthest(issue.errors).flatMap((inner) =>
+        words(root, { ...inner, path: [...issue.path, ...inner.path] }, valueAt, source),
+      );
+    default:
+      return say(plainer(issue.message));
+  }
+}
+
+/** Zod's own wording of a pattern says nothing to a reader. */
+const plainer = (message: string) =>
+  message.startsWith("Invalid ") ? "does not have the right form; see docs/cluster-yaml.md" : message;
+
+function unknownKey(root: z.core.$ZodType, path: Path, key: string): string {
+  const keys = keysAt(root, path);
+  const meant = closest(key, keys);
+  if (meant !== undefined) return `is not a key of this section; write ${meant}`;
+  return `is not a key of this section; write one of ${list(keys)}, or remove it`;
+}
+
+function keysAt(root: z.core.$ZodType, path: Path): string[] {
+  const schema = schemaAt(root, path);
+  const objects = schema === undefined ? [] : optionsOf(schema);
+  return objects.flatMap((object) => (object instanceof z.ZodObject ? Object.keys(object.shape as object) : []));
+}
+
+function optionsOf(schema: z.core.$ZodType): z.core.$ZodType[] {
+  const inner = unwrap(schema);
+  return inner instanceof z.ZodUnion ? inner.options.flatMap(optionsOf) : [inner];
+}
