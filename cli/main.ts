@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { codeOf, exitWith } from "./exit.js";
 import { PULUMI_VERBS, type PulumiVerb, flagsHelp, pulumiArguments } from "./flags.js";
 import { UsageError } from "./usage.js";
 
@@ -65,14 +66,6 @@ function version(): string {
   return (JSON.parse(text) as { version: string }).version;
 }
 
-/** Errors meant for a person are complete by their message; the stack of anything else is needed to mend it. */
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return /^(User|Usage|Remote)Error$/.test(error.name)
-    ? error.message
-    : `internal error: ${error.stack ?? error.message}`;
-}
-
 export async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv;
   if (name === undefined || name === "help" || name === "--help" || name === "-h") {
@@ -83,20 +76,11 @@ export async function main(argv: readonly string[]): Promise<number> {
     console.log(version());
     return 0;
   }
-  try {
+  return codeOf(() => {
     const verb = VERBS.find((verb) => verb.name === name);
-    if (verb === undefined)
-      throw new UsageError(`kubexm: unknown verb "${name}"; verbs are ${VERBS.map((verb) => verb.name).join(", ")}`);
-    return await verb.run(rest);
-  } catch (error) {
-    console.error(describe(error));
-    return error instanceof UsageError ? 2 : 1;
-  }
+    if (verb) return verb.run(rest);
+    throw new UsageError(`kubexm: unknown verb "${name}"; verbs are ${VERBS.map((verb) => verb.name).join(", ")}`);
+  });
 }
 
-if (require.main === module)
-  void main(process.argv.slice(2)).then((code) => {
-    // Set, not called: what is still to be written to a pipe must get there. A handle left open must not keep us, though.
-    process.exitCode = code;
-    setTimeout(() => process.exit(), 200).unref();
-  });
+if (require.main === module) void main(process.argv.slice(2)).then(exitWith);

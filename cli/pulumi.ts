@@ -21,9 +21,11 @@ export interface Job {
 
 const EXIT = { ok: 0, failed: 1, SIGINT: 130, SIGTERM: 143 } as const;
 
-/** A stack's path inside a file backend. */
-const inBackend = (stack: string) => `organization/${PROJECT.name}/${stack}`;
-const stateFile = (state: string, stack: string) => join(state, ".pulumi", "stacks", PROJECT.name, `${stack}.json`);
+/** A stack may be named with its organisation and project, which a file backend knows by one name only. */
+const shortName = (stack: string) => stack.slice(stack.lastIndexOf("/") + 1);
+const lockPath = (stack: string) => `organization/${PROJECT.name}/${shortName(stack)}`;
+const stateFile = (state: string, stack: string) =>
+  join(state, ".pulumi", "stacks", PROJECT.name, `${shortName(stack)}.json`);
 
 /** Pulumi's own words where no event told what was wrong: a bad passphrase, no access to the backend. */
 function complaint({ stderr, stdout }: PulumiError): string {
@@ -52,7 +54,7 @@ const say = (line: string) => console.error(line);
 async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: Engine): Promise<void> {
   await endStrays(home.dir, say);
   if (state === undefined) return;
-  clearDeadLocks(state, inBackend(stack)).forEach(say);
+  clearDeadLocks(state, lockPath(stack)).forEach(say);
   const load = () => pulumi.run(["stack", "export", "--stack", stack], home.work, env);
   const pending = await withPending(stateFile(state, stack), load);
   if (pending === undefined) return;
@@ -93,7 +95,9 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   const { bin, env: found, version } = await ensurePulumi();
   const backend = prepare(home, found);
   const { state } = backend;
-  const known = () => state !== undefined && existsSync(stateFile(state, stack));
+  // Pulumi writes .gz or .zst when the user asks it to.
+  const known = () =>
+    state !== undefined && ["", ".gz", ".zst"].some((end) => existsSync(stateFile(state, stack) + end));
   if (verb === "destroy" && state !== undefined && !known()) {
     say(`nothing to destroy: there is no state of "${stack}" in ${state}`);
     return EXIT.ok;

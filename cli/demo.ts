@@ -1,0 +1,153 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { parseArgs } from "node:util";
+import { type Lab, labClusterYaml, labDown, labUp, openLab } from "../lab/hosts.js";
+import { messageOf } from "../toolchain/errors.js";
+import { ensurePulumi } from "../toolchain/pulumi.js";
+import { codeOf, exitWith } from "./exit.js";
+import { type PulumiVerb, pulumiArguments } from "./flags.js";
+import { homeOf } from "./home.js";
+import { clusterJob } from "./job.js";
+import { runPulumi } from "./pulumi.js";
+import { UsageError } from "./usage.js";
+
+const NAME = "demo";
+const MOST = 9;
+
+interface DemoArguments {
+  down: boolean;
+  masters: number;
+  workers: number;
+}
+
+function count(flag: string, text: string, least: number): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= least && value <= MOST) return value;
+  throw new UsageError(`npm run demo: --${flag} takes a number from ${least} to ${MOST}, not "${text}"`);
+}
+
+export function demoArguments(argv: readonly string[]): DemoArguments {
+  const usage = "npm run demo [-- [--masters N] [--workers N]], npm run demo -- down";
+  const options = { masters: { type: "string", default: "1" }, workers: { type: "string", default: "1" } } as const;
+  try {
+    const { values, positionals } = parseArgs({ args: [...argv], options, allowPositionals: true });
+    const [word, ...more] = positionals;
+    if ((word !== undefined && word !== "up" && word !== "down") || more.length > 0)
+      throw new UsageError(`npm run demo: "${positionals.join(" ")}" is not understood; ${usage}`);
+    return {
+      down: word === "down",
+      masters: count("masters", values.masters, 1),
+      workers: count("workers", values.workers, 0),
+    };
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`npm run demo: ${messageOf(error)}; ${usage}`);
+  }
+}
+
+const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i + 1}`);
+
+export function demoHosts({ masters, workers }: Pick<DemoArguments, "masters" | "workers">) {
+  return { masters: numbered("m", masters), workers: numbered("w", workers) };
+}
+
+const home = () => homeOf(NAME, "cluster.yaml");
+const clusterFile = () => join(home().dir, "cluster.yaml");
+const labMark = () => join(home().dir, "lab-hosts");
+
+/** The hosts' keys: new hosts with old addresses have others. */
+const identity = (lab: Lab) => readFileSync(lab.knownHostsPath, "utf8");
+
+/** A state that tells of hosts which are gone would say "no changes" of the new ones at their addresses. */
+function forgetOtherLab(lab: Lab): void {
+  const { dir, state, passphrase } = home();
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const before = existsSync(labMark()) ? readFileSync(labMark(), "utf8") : "";
+  if (before === identity(lab)) return;
+  rmSync(state, { recursive: true, force: true });
+  for (const file of [passphrase, clusterFile()]) rmSync(file, { force: true });
+  writeFileSync(labMark(), identity(lab), { mode: 0o600 });
+}
+
+/** Written once per lab: what a person changes in it stays. */
+function writeCluster(lab: Lab, { masters, workers }: ReturnType<typeof demoHosts>): void {
+  if (existsSync(clusterFile())) return;
+  const roleGroups = { etcd: masters, master: masters, worker: workers.length > 0 ? workers : masters };
+  const text = labClusterYaml({ ...lab, name: NAME }, { roleGroups, system: { ntpServers: [masters[0]] } });
+  writeFileSync(clusterFile(), text, { mode: 0o600 });
+}
+
+function apply(verb: PulumiVerb): Promise<number> {
+  return runPulumi(verb, pulumiArguments(verb, ["--file", clusterFile(), "--yes"]), clusterJob(clusterFile()));
+}
+
+/** Runs until a first ^C; what is at work then takes itself back. */
+async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals) => stop.abort(new Error(signal));
+  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  try {
+    return await work(stop.signal);
+  } catch (error) {
+    throw stop.signal.aborted ? (stop.signal.reason as Error) : error;
+  } finally {
+    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+  }
+}
+
+/** Pulumi and the lab at once; when one cannot be had the other is not left half done. */
+function prepare(hosts: readonly string[]): Promise<Lab> {
+  return interruptible(async (signal) => {
+    const failed = new AbortController();
+    const either = AbortSignal.any([signal, failed.signal]);
+    const parts = [ensurePulumi(), labUp({ name: NAME, hosts, signal: either })] as const;
+    for (const part of parts) part.catch(() => failed.abort());
+    await Promise.allSettled(parts);
+    // Pulumi's error comes first, as the lab may have been stopped because of it.
+    await parts[0];
+    return parts[1];
+  });
+}
+
+function describe(lab: Lab): string {
+  const file = relative(process.cwd(), clusterFile());
+  const path = (path: string) => relative(process.cwd(), path);
+  return [
+    "",
+    `running: ${lab.hosts.map(({ name, address }) => `${name} (${address})`).join(", ")}; the lab is in ${path(lab.dir)}`,
+    `state:   ${path(home().state)} (Pulumi, encrypted with ${path(home().passphrase)})`,
+    `log in:  ssh -F ${path(lab.sshConfig)} ${lab.hosts[0]?.name ?? ""}`,
+    `change:  edit ${file}`,
+    `preview: npx kubexm preview -f ${file}`,
+    `apply:   npx kubexm up -f ${file}             (with --refresh: heals what was changed on the hosts)`,
+    `destroy: npx kubexm destroy -f ${file}        (the hosts stay, as they were before)`,
+    "the end: npm run demo -- down",
+  ].join("\n");
+}
+
+async function up(args: DemoArguments): Promise<number> {
+  const hosts = demoHosts(args);
+  const lab = await prepare([...hosts.masters, ...hosts.workers]);
+  forgetOtherLab(lab);
+  writeCluster(lab, hosts);
+  const code = await apply("up");
+  if (code === 0) console.log(describe(lab));
+  return code;
+}
+
+/** The hosts go with the lab in any case: that they could not be given back first is told, and no reason to keep them. */
+async function down(): Promise<number> {
+  const lab = await openLab(NAME);
+  const destroyed = lab && existsSync(clusterFile()) ? await apply("destroy") : 0;
+  const known = await interruptible(() => labDown(NAME));
+  rmSync(home().dir, { recursive: true, force: true });
+  console.log(known || lab ? "the demo is gone: lab, state and files" : "there is no demo");
+  return destroyed;
+}
+
+async function demo(argv: readonly string[]): Promise<number> {
+  const args = demoArguments(argv);
+  return args.down ? down() : up(args);
+}
+
+if (require.main === module) void codeOf(() => demo(process.argv.slice(2))).then(exitWith);

@@ -1,0 +1,223 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { once } from "node:events";
+import { after, beforeEach, test } from "node:test";
+import { claim } from "../../cli/claim.js";
+import { homeOf, prepare } from "../../cli/home.js";
+import { settlePending } from "../../cli/pending.js";
+import { RUN_MARK, clearDeadLocks, endStrays } from "../../cli/stale.js";
+
+const root = mkdtempSync(join(tmpdir(), "kubexm-cli-"));
+let dir = root;
+let number = 0;
+
+beforeEach(() => {
+  dir = join(root, String(number++));
+  mkdirSync(dir);
+});
+after(() => rmSync(root, { recursive: true, force: true }));
+
+/** The number of a process that is gone. */
+async function deadPid(): Promise<number> {
+  const child = spawn("true");
+  await once(child, "exit");
+  return child.pid ?? 0;
+}
+
+test("one claim at a time; the second is told who has it; it is free again afterwards", async () => {
+  const release = await claim(dir, "up");
+  await assert.rejects(claim(dir, "destroy"), new RegExp(`kubexm up, process ${process.pid}, since`));
+  release();
+  (await claim(dir, "destroy"))();
+  assert.deepEqual(readdirSync(dir), []);
+});
+
+test("of many at once exactly one gets the claim", async () => {
+  const all = await Promise.allSettled(Array.from({ length: 8 }, () => claim(dir, "up")));
+  assert.ok(all.filter(({ status }) => status === "fulfilled").length <= 1);
+});
+
+test("the claim of a dead process, or of one whose number was used again, holds nobody", async () => {
+  const owners = [
+    { pid: await deadPid(), start: "" },
+    { pid: process.pid, start: "another time" },
+  ];
+  for (const [i, owner] of owners.entries())
+    writeFileSync(join(dir, `running-${i}`), JSON.stringify({ ...owner, verb: "up", since: "then" }));
+  (await claim(dir, "up"))();
+  assert.deepEqual(readdirSync(dir), []);
+});
+
+const STACK = "organization/kubexm/s";
+
+function lock(owner: { pid: number; hostname?: string }): string {
+  const folder = join(dir, ".pulumi", "locks", STACK);
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, "1.json");
+  writeFileSync(path, JSON.stringify({ username: "u", hostname: hostname(), timestamp: "then", ...owner }));
+  writeFileSync(`${path}.attrs`, "{}");
+  return folder;
+}
+
+test("a lock of a dead process is removed and told", async () => {
+  const pid = await deadPid();
+  const folder = lock({ pid });
+  assert.deepEqual(clearDeadLocks(dir, STACK), [`removed the lock of a run that was killed (process ${pid}, then)`]);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test("a number that another program has now holds no lock", { skip: !existsSync("/proc/self/exe") }, () => {
+  const folder = lock({ pid: process.pid });
+  assert.equal(clearDeadLocks(dir, STACK).length, 1);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test("a lock of another machine stays, and its owner is named", () => {
+  const folder = lock({ pid: 1, hostname: "elsewhere" });
+  assert.throws(
+    () => clearDeadLocks(dir, STACK),
+    /locked by u@elsewhere, process 1, since then; if that run is dead, remove /,
+  );
+  assert.deepEqual(readdirSync(folder).sort(), ["1.json", "1.json.attrs"]);
+});
+
+test("no lock, nothing to say", () => {
+  assert.deepEqual(clearDeadLocks(dir, STACK), []);
+});
+
+test("what a killed run left running is ended, nothing else", { skip: !existsSync("/proc/self/environ") }, async () => {
+  const start = (mark: string) =>
+    spawn("sleep", ["60"], { env: { ...process.env, [RUN_MARK]: mark }, stdio: "ignore" });
+  const [mine, other] = [start(dir), start(`${dir}x`)];
+  await Promise.all([once(mine, "spawn"), once(other, "spawn")]);
+  const said: string[] = [];
+  const ended = once(mine, "exit");
+  await endStrays(dir, (line) => said.push(line));
+  assert.deepEqual(await ended, [null, "SIGKILL"]);
+  assert.equal(other.exitCode ?? other.signalCode, null);
+  assert.deepEqual(said, [`ending what a killed run left: processes ${mine.pid}`]);
+  other.kill("SIGKILL");
+});
+
+const urn = (name: string) => `urn:pulumi:s::kubexm::kubexm:index:Cluster$pulumi-nodejs:dynamic/kubexm:Chrony::${name}`;
+const inputs = { host: { name: "m1" }, resource: { name: "c" }, __provider: "text" };
+
+test("a begun create becomes a half-made resource that the provider can update and delete", () => {
+  const settled = settlePending({
+    version: 3,
+    deployment: {
+      manifest: {},
+      resources: [{ urn: "a", id: "1" }],
+      pending_operations: [{ resource: { urn: urn("c"), inputs }, type: "creating" }],
+    },
+  });
+  assert.deepEqual(settled, {
+    version: 3,
+    deployment: {
+      manifest: {},
+      resources: [
+        { urn: "a", id: "1" },
+        { urn: urn("c"), inputs, id: "m1/Chrony/c", outputs: inputs, initErrors: ["interrupted while creating"] },
+      ],
+    },
+  });
+});
+
+for (const type of ["updating", "deleting", "creating"])
+  test(`a known resource that was ${type} is done again, and there is no second one`, () => {
+    const { deployment } = settlePending({
+      deployment: {
+        resources: [{ urn: urn("c"), id: "1", outputs: { a: 1 } }],
+        pending_operations: [{ resource: { urn: urn("c") }, type }],
+      },
+    });
+    assert.deepEqual(deployment, {
+      resources: [{ urn: urn("c"), id: "1", outputs: { a: 1 }, initErrors: [`interrupted while ${type}`] }],
+    });
+  });
+
+test("the home is here, or beside the file where only that one has a state", () => {
+  const there = join(dir, "there");
+  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(dir, ".kubexm", "c"));
+  mkdirSync(join(there, ".kubexm", "c", "state"), { recursive: true });
+  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(there, ".kubexm", "c"));
+  mkdirSync(join(dir, ".kubexm", "c", "state"), { recursive: true });
+  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(dir, ".kubexm", "c"));
+});
+
+const toolEnv = { PULUMI_HOME: "/tool", PATH: "/tool/bin" };
+
+test("without any set-up: a file backend and a passphrase of its own, kept and closed to others", () => {
+  const home = homeOf("c", "cluster.yaml", dir);
+  const { env, state } = prepare(home, toolEnv, {});
+  assert.equal(state, home.state);
+  assert.equal(env["PULUMI_BACKEND_URL"], `file://${home.state}`);
+  assert.equal(env["PULUMI_CONFIG_PASSPHRASE_FILE"], home.passphrase);
+  assert.equal(env["PULUMI_PARALLEL"], "64");
+  const phrase = readFileSync(home.passphrase, "utf8");
+  assert.equal(Buffer.from(phrase, "base64url").length, 32);
+  for (const [path, mode] of [
+    [home.passphrase, 0o600],
+    [home.state, 0o700],
+    [home.dir, 0o700],
+  ] as const)
+    assert.equal(statSync(path).mode & 0o777, mode, path);
+  prepare(home, toolEnv, {});
+  assert.equal(readFileSync(home.passphrase, "utf8"), phrase);
+});
+
+test("the provider finds kubexm and the SDK from its folder", () => {
+  const home = homeOf("c", "cluster.yaml", dir);
+  prepare(home, toolEnv, {});
+  const found = (name: string) => realpathSync(join(home.work, "node_modules", name));
+  assert.equal(found("kubexm"), realpathSync(join(__dirname, "..", "..", "..")));
+  assert.ok(existsSync(join(found("@pulumi/pulumi"), "cmd", "dynamic-provider", "index.js")));
+});
+
+for (const [what, user, want, passphraseMade] of [
+  ["a passphrase of the user's", { PULUMI_CONFIG_PASSPHRASE: "" }, { PULUMI_CONFIG_PASSPHRASE_FILE: undefined }, false],
+  [
+    "a passphrase file of the user's",
+    { PULUMI_CONFIG_PASSPHRASE_FILE: "/p" },
+    { PULUMI_CONFIG_PASSPHRASE_FILE: undefined },
+    false,
+  ],
+  [
+    "a backend of the user's, with the user's login",
+    { PULUMI_BACKEND_URL: "s3://b" },
+    { PULUMI_BACKEND_URL: "s3://b", PULUMI_HOME: undefined },
+    false,
+  ],
+  [
+    "a file backend as Pulumi would read it from here",
+    { PULUMI_BACKEND_URL: "file://x" },
+    { PULUMI_BACKEND_URL: `file://${process.cwd()}/x` },
+    false,
+  ],
+  ["the user's own parallelism", { PULUMI_PARALLEL: "3" }, { PULUMI_PARALLEL: "3" }, true],
+] as const)
+  test(`respected: ${what}`, () => {
+    const home = homeOf("c", "cluster.yaml", dir);
+    const { env } = prepare(home, toolEnv, user);
+    for (const [name, value] of Object.entries(want)) assert.equal(env[name], value, name);
+    assert.equal(existsSync(home.passphrase), passphraseMade);
+  });
+
+test("a lost passphrase is told before Pulumi fails on it", () => {
+  const home = homeOf("c", "cluster.yaml", dir);
+  mkdirSync(join(home.state, ".pulumi", "stacks"), { recursive: true });
+  assert.throws(() => prepare(home, toolEnv, {}), /passphrase is missing and the state beside it is encrypted with it/);
+});
