@@ -23,7 +23,11 @@ module.exports = {
       componentFloor,
       "^provider/(component|steps/index|shell|os|facts)\\.ts|^resources/config/",
     ),
-    floor("clusters-use-components-only", clusterFloor, "^resources/|^artifacts/|^provider/(component|host)\\.ts"),
+    floor(
+      "clusters-use-components-only",
+      clusterFloor,
+      "^resources/|^artifacts/|^provider/(component|host|inputs|ssh/spec)\\.ts",
+    ),
     floor("toolchain-stands-alone", "^toolchain/", "^toolchain/"),
     floor("artifacts-stand-alone", "^artifacts/", "^toolchain/"),
     floor("lab-uses-toolchain-and-artifacts", "^lab/", "^toolchain/|^artifacts/"),

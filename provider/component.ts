@@ -38,20 +38,18 @@ const loader = (kind: string) => `exports.handler=()=>require("kubexm/provider")
 /** Makes a component: its class for programs, and its lifecycle. */
 export function component<A extends z.ZodObject>(definition: Definition<A>): ComponentClass<A> {
   // Its own steps are typed by A; the registry only ever hands them what A parsed.
-  define(definition as unknown as Definition);
+  define(definition);
   const secrets: readonly string[] = definition.secrets ?? [];
   return class extends ComponentResource {
     static readonly definition = definition;
     constructor(name: string, { host, ...args }: ComponentArgs<A>, opts: pulumi.CustomResourceOptions = {}) {
       const type = `dynamic/kubexm:${definition.kind}`;
-      const guarded = Object.entries(args).map(([key, value]) => [
-        key,
-        secrets.includes(key) ? pulumi.secret(value) : value,
-      ]);
-      const inputs = {
+      const guard = ([key, value]: [string, unknown]) =>
+        [key, secrets.includes(key) ? pulumi.secret(value) : value] as const;
+      const inputs: pulumi.Inputs = {
         drift: undefined,
         facts: undefined,
-        ...Object.fromEntries(guarded),
+        ...Object.fromEntries(Object.entries(args as Record<string, unknown>).map(guard)),
         host: host.spec,
         resource: { name, urn: pulumi.createUrn(name, `pulumi-nodejs:${type}`, opts.parent) },
         __provider: loader(definition.kind),

@@ -30,6 +30,8 @@ const urnOf = (inputs: Inputs) => {
   return typeof resource?.urn === "string" ? resource.urn : "";
 };
 
+const shown = new Map<string, string>();
+
 /** `up` shows progress instead of the plan. */
 const planWanted = () => process.env["KUBEXM_PLAN"] !== "0";
 
@@ -37,8 +39,11 @@ export function forKind(kind: string): DynamicProvider {
   const definition = definitionOf(kind);
   const here = world();
   const showPlan = (olds: Inputs | undefined, news: Inputs) => {
-    const rows = planWanted() ? plan(definition, olds, news) : [];
-    if (rows.length > 0) tell(urnOf(news), rows.join("\n"), "info");
+    const text = planWanted() ? plan(definition, olds, news).join("\n") : "";
+    const urn = urnOf(news);
+    // The engine asks for a diff twice when it refreshes first.
+    if (text !== "" && shown.get(urn) !== text) tell(urn, text, "info");
+    shown.set(urn, text);
   };
   return {
     check: (olds, news) => {

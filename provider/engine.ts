@@ -29,17 +29,16 @@ export async function look(remote: Remote, works: readonly Work[]): Promise<Look
   const held = works.map((work) => work.steps.map((): Looked["held"] => "none"));
   const owns: string[][] = works.map(() => []);
   const failed: string[] = [];
-  let current: Record<string, string> | undefined;
-  let complete = false;
+  const at: { current?: Record<string, string> | undefined; complete: boolean } = { complete: false };
   const line = reader(mark, {
-    other: (text) => current && addWord(current, text),
+    other: (text) => at.current && addWord(at.current, text),
     event: ({ kind, words: [w, s, ...rest] }) => {
       const work = Number(w);
-      if (kind === "end") complete = true;
+      if (kind === "end") at.complete = true;
       else if (kind === "owns") owns[work]?.push([s, ...rest].join(" "));
       else if (kind === "error") failed.push(works[work]?.steps[Number(s)]?.id ?? "?");
       else if (kind === "look") {
-        current = found[work]?.[Number(s)];
+        at.current = found[work]?.[Number(s)];
         const heldHere = held[work];
         if (heldHere) heldHere[Number(s)] = rest[0] === "ours" ? "ours" : rest[0] === "others" ? "others" : "none";
       }
@@ -55,7 +54,7 @@ export async function look(remote: Remote, works: readonly Work[]): Promise<Look
       advice: "Nothing was changed. Look at the message above; a thing that cannot be read is never taken as absent.",
     });
   if (failed.length > 0) throw bad("could not look");
-  if (!complete) throw bad("the look ended early");
+  if (!at.complete) throw bad("the look ended early");
   return works.map((work, w) => {
     const wanted = new Set(work.steps.map((step) => step.id));
     return {
@@ -88,39 +87,47 @@ const TAIL = 20;
 const staging = "/var/lib/kubexm/staging";
 const makeStaging = sh`umask 077; mkdir -p ${staging}`;
 
+/** Where a changing script stands. */
+interface At {
+  title: string;
+  since: number;
+  tail: string[];
+  current?: Record<string, string> | undefined;
+  failure?: string;
+  complete: boolean;
+}
+
 /** Runs a script that changes the host and follows it line by line. */
 async function change(remote: Remote, work: Work, script: Command, mark: string, ctx: Context) {
   const notes: string[] = [];
   const found = new Map<number, Record<string, string>>();
-  let title = "prepare";
-  let since = Date.now();
-  let tail: string[] = [];
-  let current: Record<string, string> | undefined;
-  let failure: string | undefined;
-  let complete = false;
+  const at: At = { title: "prepare", since: Date.now(), tail: [], complete: false };
   const start = (text: string) => {
-    title = text;
-    since = Date.now();
-    tail = [];
-    current = undefined;
+    Object.assign(at, { title: text, since: Date.now(), tail: [], current: undefined });
     ctx.tell(text);
   };
   const line = reader(mark, {
     other: (text) => {
-      if (current) addWord(current, text);
-      else tail = [...tail, text].slice(-TAIL);
+      if (at.current) addWord(at.current, text);
+      else at.tail = [...at.tail, text].slice(-TAIL);
     },
     event: ({ kind, words }) => {
       const step = work.steps[Number(words[0])];
       if (kind === "begin") start(step?.id ?? work.verify?.title ?? "verify");
       else if (kind === "undo") start(`undo ${words.join(" ")}`);
       else if (kind === "note") notes.push(words.join(" "));
-      else if (kind === "fail") failure = words[1] ?? "?";
-      else if (kind === "end") complete = true;
+      else if (kind === "fail") at.failure = words[1] ?? "?";
+      else if (kind === "end") at.complete = true;
       else if (kind === "look") {
-        current = {};
-        found.set(Number(words[1]), current);
-        ctx.log({ host: remote.name, component: ctx.component, step: title, changed: true, ms: Date.now() - since });
+        at.current = {};
+        found.set(Number(words[1]), at.current);
+        ctx.log({
+          host: remote.name,
+          component: ctx.component,
+          step: at.title,
+          changed: true,
+          ms: Date.now() - at.since,
+        });
       }
     },
   });
@@ -129,12 +136,17 @@ async function change(remote: Remote, work: Work, script: Command, mark: string,
     .run(script, { title: ctx.component, onLine: line, timeout: 3600, ok: [0, 1, 75], ...signal })
     .catch((error: unknown) => {
       throw error instanceof RemoteError
-        ? new RemoteError(error.summary, { ...error.failure, component: ctx.component, step: title }, { cause: error })
+        ? new RemoteError(
+            error.summary,
+            { ...error.failure, component: ctx.component, step: at.title },
+            { cause: error },
+          )
         : error;
     });
-  if (failure === undefined && complete && result.code === 0) return { notes, found };
+  const { title, since, failure } = at;
+  if (failure === undefined && at.complete && result.code === 0) return { notes, found };
   const locked = result.code === 75;
-  const stderr = [...tail, result.stderr].filter((text) => text.trim() !== "").join("\n");
+  const stderr = [...at.tail, result.stderr].filter((text) => text.trim() !== "").join("\n");
   ctx.log({
     host: remote.name,
     component: ctx.component,

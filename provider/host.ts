@@ -1,25 +1,20 @@
 import * as pulumi from "@pulumi/pulumi";
 import type { z } from "zod";
 import type { DeepInput } from "./inputs";
-import { secretLeaves, type hostSpec } from "./ssh/spec";
+import { hostSpec, secretLeaves } from "./ssh/spec";
 
+export { hostSpec };
 export type HostArgs = DeepInput<Omit<z.input<typeof hostSpec>, "name">>;
 
 type Leaves = Readonly<Record<string, unknown>>;
 
 /** Passwords and keys become Pulumi secrets, wherever they come from. */
 function guarded(args: Leaves): Leaves {
-  const bastions = args["bastions"];
-  const leaves = Object.entries(args).map(([key, value]) => [
-    key,
-    (secretLeaves as readonly string[]).includes(key) && value !== undefined ? pulumi.secret(value) : value,
-  ]);
-  return {
-    ...Object.fromEntries(leaves),
-    ...(Array.isArray(bastions) && {
-      bastions: bastions.map((hop) => (typeof hop === "object" ? guarded(hop as Leaves) : (hop as unknown))),
-    }),
+  const guard = (key: string, value: unknown): unknown => {
+    if ((secretLeaves as readonly string[]).includes(key) && value !== undefined) return pulumi.secret(value);
+    return key === "bastions" && Array.isArray(value) ? value.map((hop) => guarded(hop as Leaves)) : value;
   };
+  return Object.fromEntries(Object.entries(args).map(([key, value]) => [key, guard(key, value)]));
 }
 
 /** A machine and the way to it. Not a resource: components carry what they need of it. */

@@ -108,7 +108,7 @@ function material(inputs: Inputs): Record<string, unknown> {
     "connectTimeout",
     "port",
   ];
-  const place = Object.entries((host ?? {}) as object).filter(([key]) => ![...reach, ...secretLeaves].includes(key));
+  const place = Object.entries(host ?? {}).filter(([key]) => ![...reach, ...secretLeaves].includes(key));
   return { ...Object.fromEntries(kept), host: Object.fromEntries(place) };
 }
 

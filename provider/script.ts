@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { lib, libPath } from "./lib";
-import { Command, lines, sh } from "./shell";
+import { Command, lines, sh, word } from "./shell";
 import type { Step } from "./step";
 
 /** The name of a step's folder in the ledger. */
@@ -32,13 +32,11 @@ const lookFunction = (name: Command, step: Step) => sh`look_${name}() { entry=$L
 ${step.look}
 }`;
 
-const number = (n: number): Command => new Command(String(n), String(n));
-
 /** One script that looks at everything the works want, and at what their owners hold in the ledger. */
 export function lookScript(mark: string, works: readonly Work[]): Command {
   const parts = works.map((work, w) => {
     const looks = work.steps.map((step, s) => {
-      const name = new Command(`${w}_${s}`, `${w}_${s}`);
+      const name = word(`${w}_${s}`);
       return sh`${lookFunction(name, step)}
 held=none; if [ -d $L/${keyOf(step.id)} ]; then held=others; [ -f $L/${keyOf(step.id)}/owners/${work.owner} ] && held=ours; fi
 m look ${w} ${s} $held; look_${name} || m error ${w} ${s} $?`;
@@ -54,7 +52,7 @@ IFS= read -r id <"$e/id" || :; m owns ${w} "$id"; done`,
 
 /** Text that the remote shell stores or feeds to a child without looking into it. */
 function heredoc(command: Command, to: Command, body: Command): Command {
-  const stop = new Command(`KX${randomBytes(8).toString("hex")}`, "KX");
+  const stop = word(`KX${randomBytes(8).toString("hex")}`);
   return sh`${command} <<'${stop}'${to}
 ${body}
 ${stop}`;
@@ -120,12 +118,12 @@ ${step.make}
 run </dev/null`,
 )}
 code=$?; [ $code = 0 ] || { m fail ${s} $code; exit 1; }
-look_${number(s)} >"$entry/made.new" && mv -f "$entry/made.new" "$entry/made" || { m fail ${s} look; exit 1; }
+look_${word(s)} >"$entry/made.new" && mv -f "$entry/made.new" "$entry/made" || { m fail ${s} look; exit 1; }
 m look 0 ${s} ours; cat "$entry/made"`;
 }
 
 function recordPiece(step: Step, s: number, owner: string): Command {
-  const name = number(s);
+  const name = word(s);
   return sh`${lookFunction(name, step)}
 save_${name}() { :
 ${step.save ?? nothing}

@@ -91,6 +91,12 @@ export function verbatim(text: string, stop: string): Command {
   return new Command(text, text);
 }
 
+/** A bare word that is part of a name in shell text, like the number of a function. */
+export function word(text: string | number): Command {
+  if (!/^\w+$/.test(String(text))) throw new TypeError(`not a bare word: ${text}`);
+  return new Command(String(text), String(text));
+}
+
 /** Several commands, one per line. */
 export function lines(...commands: readonly Command[]): Command {
   return new Command(

@@ -7,7 +7,9 @@ export const Chrony = component({
   kind: "Chrony",
   about: "Clock kept right by chrony, from time servers or from a host of the cluster.",
   args: z.object({
-    servers: z.array(z.string().min(1)).describe("Names or addresses of time servers"),
+    servers: z
+      .array(z.string().min(1))
+      .describe("Names or addresses of time servers; none: what the distribution set up stays"),
     serve: z
       .boolean()
       .default(false)
@@ -15,6 +17,8 @@ export const Chrony = component({
     allow: z.array(z.string()).default([]).describe("Networks that may ask this host for the time"),
   }),
   steps: ({ servers, serve, allow }, { os }) => {
+    const running = { enabled: true, running: true };
+    if (servers.length === 0 && !serve) return [pkg("chrony"), unit(os.chronyUnit, running)];
     const conf = template(os.chronyConf, "chrony/chrony.conf", {
       servers,
       serve,
@@ -22,7 +26,7 @@ export const Chrony = component({
       keys: os.chronyKeys,
       drift: os.chronyDrift,
     });
-    return [pkg("chrony"), conf, unit(os.chronyUnit, { enabled: true, running: true, restartOn: [conf] })];
+    return [pkg("chrony"), conf, unit(os.chronyUnit, { ...running, restartOn: [conf] })];
   },
   verify: () => ({ title: "chronyd answers", test: sh`chronyc -n tracking >/dev/null`, seconds: 10 }),
 });

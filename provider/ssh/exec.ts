@@ -125,7 +125,7 @@ function startProbe(seat: Seat): Prober {
   return { resolve, reject };
 }
 
-function deferred<T>() {
+export function deferred<T>() {
   let resolve: (value: T) => void = ignore;
   let reject: (error: unknown) => void = ignore;
   const promise = new Promise<T>((yes, no) => {

@@ -1,9 +1,12 @@
+export { group, user, type UserOptions } from "./account";
 export { block } from "./block";
 export { command, type CommandOptions } from "./command";
 export { directory } from "./directory";
 export { file, type FileOptions } from "./file";
 export { modules, sysctl } from "./kernel";
+export { mount, swapOff, type MountOptions } from "./mount";
 export { packages, pkg, type PackageOptions } from "./package";
+export { archive, binary, type ArchiveOptions, type LocalFile } from "./payload";
 export { symlink } from "./symlink";
 export { render, template } from "./template";
 export { unit, type UnitOptions } from "./unit";

@@ -1,0 +1,85 @@
+# Users, groups, mounts and swap.
+look_group() { # NAME
+  line=$(getent group "$1") || { kv group absent; return 0; }
+  kv group present
+  line=${line#*:*:}
+  kv gid "${line%%:*}"
+}
+look_user() { # NAME
+  line=$(getent passwd "$1") || { kv user absent; return 0; }
+  kv user present
+  IFS=: read -r _ _ uid gid _ home shell <<X
+$line
+X
+  kv uid "$uid" && kv home "$home" && kv shell "$shell" && kv group "$(getent group "$gid" | sed 's/:.*//')"
+}
+undo_user() { # NAME
+  if [ "$(was user)" = absent ]; then
+    if getent passwd "$1" >/dev/null; then userdel "$1" || return 1; fi
+  else usermod -s "$(was shell)" -d "$(was home)" "$1"; fi
+}
+undo_group() { # NAME
+  if [ "$(was group)" = absent ] && getent group "$1" >/dev/null; then groupdel "$1"; fi
+}
+look_mount() { # PATH
+  line=$(findmnt -rn -o SOURCE,FSTYPE --mountpoint "$1") || { kv mounted no; return 0; }
+  kv mounted yes && kv source "${line% *}" && kv fstype "${line##* }"
+}
+look_swap() {
+  if [ "$(sed 1d /proc/swaps | wc -l)" -gt 0 ]; then kv swap on; else kv swap off; fi
+  if swap_lines /etc/fstab | grep -q .; then kv fstab on; else kv fstab off; fi
+  if [ -n "$(swap_units)" ]; then kv units on; else kv units off; fi
+}
+swap_lines() { sed -n '/^[[:space:]]*#/d; /^[^[:space:]]*[[:space:]][[:space:]]*[^[:space:]]*[[:space:]][[:space:]]*swap[[:space:]]/p' "$1" 2>/dev/null; }
+swap_units() { # units that would turn swap on at boot, not counting those made from fstab
+  for file in /etc/systemd/system/*.swap /usr/lib/systemd/system/*.swap; do
+    [ -e "$file" ] || continue
+    name=${file##*/}
+    [ "$(readlink -f "/etc/systemd/system/$name")" = /dev/null ] || printf '%s\n' "$name"
+  done | sort -u
+  for conf in /etc/systemd/zram-generator.conf /usr/lib/systemd/zram-generator.conf; do
+    [ -s "$conf" ] && [ ! -e /run/systemd/zram-generator.conf ] && [ ! -L /etc/systemd/zram-generator.conf ] && echo zram-generator && return
+  done
+  return 0
+}
+save_swap() {
+  sed 1d /proc/swaps | while read -r device _ _ _ priority; do printf '%s %s\n' "$device" "$priority"; done >active
+  if [ -e /etc/fstab ]; then cp -a /etc/fstab fstab; fi
+  swap_units >units
+}
+set_swap_off() {
+  if [ -n "$(swap_lines /etc/fstab)" ]; then
+    cp -a /etc/fstab /etc/.kubexm-fstab
+    sed 's/^\([[:space:]]*[^#[:space:]][^[:space:]]*[[:space:]][[:space:]]*[^[:space:]]*[[:space:]][[:space:]]*swap[[:space:]]\)/#kubexm# \1/' /etc/fstab >/etc/.kubexm-fstab
+    sync /etc/.kubexm-fstab && move /etc/.kubexm-fstab /etc/fstab
+  fi
+  for unit in $(swap_units); do
+    case $unit in
+      zram-generator) ln -sfn /dev/null /etc/systemd/zram-generator.conf.kubexm && mv -T /etc/systemd/zram-generator.conf.kubexm /etc/systemd/zram-generator.conf ;;
+      *) systemctl mask -q --now "$unit" ;;
+    esac
+  done
+  systemctl daemon-reload
+  swapoff -a
+}
+undo_swap() {
+  if [ -e /etc/fstab ] && grep -q '^#kubexm# ' /etc/fstab; then
+    cp -a /etc/fstab /etc/.kubexm-fstab
+    sed 's/^#kubexm# //' /etc/fstab >/etc/.kubexm-fstab && touch -r fstab /etc/.kubexm-fstab && move /etc/.kubexm-fstab /etc/fstab
+  fi
+  while IFS= read -r unit; do
+    case $unit in
+      zram-generator) if [ -L /etc/systemd/zram-generator.conf ]; then rm -f /etc/systemd/zram-generator.conf; fi ;;
+      *) systemctl unmask -q "$unit" ;;
+    esac
+  done <units
+  systemctl daemon-reload
+  while read -r device priority; do
+    if ! grep -qs "^$device " /proc/swaps; then
+      case $priority in
+        -*) swapon -- "$device" ;;
+        *) swapon -p "$priority" -- "$device" ;;
+      esac || note "swap on $device could not be turned on again"
+    fi
+  done <active
+}

@@ -1,0 +1,59 @@
+# Things whose content came by itself: programs and archives.
+stamp_of() { stat -c '%d:%i:%s:%Y:%Z' -- "$1"; }
+look_binary() { # PATH: hashing 100 MB at every look costs seconds, so an untouched inode is taken at its word
+  if [ -f "$1" ] && [ ! -L "$1" ] && [ -f "$entry/stamp" ]; then
+    read -r stamp sum <"$entry/stamp"
+    if [ "$stamp" = "$(stamp_of "$1")" ]; then
+      kv type file && kv sha256 "$sum" && stat -c "mode=%a${nl}owner=%U${nl}group=%G" -- "$1"
+      return
+    fi
+  fi
+  look_path "$1"
+}
+put_staged() { # SHA256 PATH MODE OWNER:GROUP
+  need_dir "${2%/*}" || return 1
+  tmp=$(beside "$2")
+  rm -f -- "$tmp"
+  cp -- "$S/$1" "$tmp" && settle "$tmp" "$2" "$3" "$4" || return 1
+  printf '%s %s\n' "$(stamp_of "$2")" "$1" >stamp
+}
+manifest() { # ROOT LIST: what is there of the listed files, without reading them
+  (cd -- "$1" 2>/dev/null && while IFS= read -r name; do stat -c '%n %s %Y %a %u %g %F' -- "$name" 2>/dev/null || printf '%s absent\n' "$name"; done) <"$2" | sha256sum | sed 's/ .*//'
+}
+look_archive() { # ROOT
+  if [ ! -f "$entry/archive" ]; then kv archive absent; return; fi
+  read -r sum seal <"$entry/archive"
+  if [ "$seal" = "$(manifest "$1" "$entry/files")" ]; then kv archive "$sum"; else kv archive modified; fi
+}
+put_archive() { # SHA256 ROOT STRIP MEMBERS…: unpacked beside, then renamed file by file
+  sum=$1 root=$2 strip=$3
+  shift 3
+  need_dir "$root" || return 1
+  beside=$root/.kubexm-unpack
+  rm -rf -- "$beside" && mkdir -- "$beside" || return 1
+  if ! tar -xf "$S/$sum" -C "$beside" --no-same-owner --strip-components="$strip" "$@"; then rm -rf -- "$beside"; return 1; fi
+  (cd -- "$beside" && find . ! -type d | sed 's#^\./##' | LC_ALL=C sort) >files.new
+  if [ ! -f had.tar ]; then
+    # What our files replace, and the list of all we ever put there: both are needed to go back.
+    (cd -- "$root" && while IFS= read -r name; do [ ! -e "$name" ] && [ ! -L "$name" ] || printf '%s\n' "$name"; done) <files.new >had
+    tar -cf had.tar.new -C "$root" --no-recursion -T had && mv -f had.tar.new had.tar || return 1
+  fi
+  cat files.new files 2>/dev/null | LC_ALL=C sort -u >ever.new && cat ever 2>/dev/null >>ever.new && LC_ALL=C sort -u ever.new >ever
+  if [ -f files ]; then # of an earlier version
+    LC_ALL=C comm -23 files files.new | while IFS= read -r name; do rm -f -- "$root/$name"; done
+  fi
+  while IFS= read -r name; do
+    case $name in */*) need_dir "$root/${name%/*}" || return 1 ;; esac
+    chown -h 0:0 -- "$beside/$name" && mv -fT -- "$beside/$name" "$root/$name" || return 1
+  done <files.new
+  rm -rf -- "$beside"
+  mv -f files.new files
+  sync -f "$root" 2>/dev/null || sync
+  printf '%s %s\n' "$sum" "$(manifest "$root" files)" >archive
+}
+undo_archive() { # ROOT
+  rm -rf -- "$1/.kubexm-unpack"
+  [ -f ever ] && while IFS= read -r name; do rm -f -- "$1/$name"; done <ever
+  if [ -s had ] && [ -d "$1" ]; then tar -xpf had.tar -C "$1"; fi
+  return 0
+}

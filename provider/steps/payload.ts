@@ -1,0 +1,59 @@
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { sh } from "../shell";
+import type { Body, Step } from "../step";
+import { checkedMode, checkedOwner, checkedPath, checkedSha256 } from "./checked";
+import type { FileOptions } from "./file";
+
+/** A file on this machine, with the checksum it must have. */
+export interface LocalFile {
+  path: string;
+  sha256: string;
+}
+
+const bodyOf = ({ path, sha256 }: LocalFile): Body => ({
+  sha256: checkedSha256(sha256),
+  open: () => createReadStream(path),
+  size: async () => (await stat(path)).size,
+});
+
+/** A program, sent apart from the script and checked on the host before it takes its place. */
+export function binary(
+  path: string,
+  source: LocalFile,
+  { mode = "0755", owner = "root:root" }: FileOptions = {},
+): Step {
+  checkedPath(path);
+  checkedMode(mode);
+  const [user, group] = checkedOwner(owner);
+  return {
+    id: `path ${path}`,
+    want: { type: "file", sha256: source.sha256, mode: mode.replace(/^0+(?=.)/, ""), owner: user, group },
+    look: sh`look_binary ${path}`,
+    save: sh`save_path ${path}`,
+    make: sh`put_staged ${source.sha256} ${path} ${mode} ${owner}`,
+    undo: sh`restore_path ${path}`,
+    keepIfChanged: ["type", "sha256"],
+    bodies: [bodyOf(source)],
+  };
+}
+
+export interface ArchiveOptions {
+  /** Leading parts of each name to drop. */
+  strip?: number;
+  /** Only these members, as they are named in the archive. */
+  members?: readonly string[];
+}
+
+/** The files of a tar archive (any compression the host's tar knows), below a folder. */
+export function archive(to: string, source: LocalFile, { strip = 0, members = [] }: ArchiveOptions = {}): Step {
+  checkedPath(to);
+  return {
+    id: `archive ${to} ${members.join(" ")}`.trimEnd(),
+    want: { archive: source.sha256 },
+    look: sh`look_archive ${to}`,
+    make: sh`put_archive ${source.sha256} ${to} ${strip} ${members}`,
+    undo: sh`undo_archive ${to}`,
+    bodies: [bodyOf(source)],
+  };
+}

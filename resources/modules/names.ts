@@ -1,0 +1,22 @@
+import { addressesOf, hostsOf, hostsRecords, type ClusterHost, type ClusterSpec, type HostsRecord } from "../config";
+
+/** Every address of a host as its own line of a hosts file. */
+const linesFor = (
+  host: Pick<ClusterHost, "address" | "internalAddress"> | undefined,
+  names: string[],
+): HostsRecord[] =>
+  host === undefined ? [] : Object.values(addressesOf(host)).map((address: string) => ({ address, names }));
+
+/** All names every host has to know, once the addresses are known. */
+export function hostsEntries(spec: ClusterSpec, addresses: Readonly<Record<string, string>>): HostsRecord[] {
+  const at = (host: ClusterHost | undefined) => host && { address: addresses[host.name] ?? host.address };
+  const { domain, lb_address: balancer } = spec.controlPlaneEndpoint;
+  const registry = spec.registry.privateRegistry.replace(/:\d+$/, "");
+  return [
+    ...spec.hosts.flatMap((host) => linesFor(at(host), [`${host.name}.${spec.kubernetes.clusterName}`, host.name])),
+    ...linesFor(balancer === "" ? at(hostsOf(spec, "master")[0]) : { address: balancer }, [domain]),
+    ...(registry === "" ? [] : linesFor(at(hostsOf(spec, "registry")[0]), [registry])),
+    ...spec.extra.hosts.map((entry) => ({ address: entry.address, names: [entry.domain] })),
+    ...hostsRecords(spec.host),
+  ];
+}

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { apply, driftOf, look, revert, type Context } from "../../provider/engine";
+import type { Work } from "../../provider/script";
+import { Command } from "../../provider/shell";
+import type { Remote } from "../../provider/ssh/remote";
+import type { Step } from "../../provider/step";
+
+/** One row of the table: what a step does to a real host, and that nothing of it stays. */
+export interface StepCase {
+  readonly name: string;
+  readonly steps: readonly (Step | readonly Step[])[];
+  /** Makes the host interesting first; part of the state that has to come back. */
+  readonly given?: string;
+  /** Exits 0 when the wanted effect is there. */
+  readonly holds: string;
+  /** Changes by hand, each with the id of the step that must notice it. */
+  readonly drifts: readonly { by: string; step: string }[];
+  /** Other steps under the same name afterwards, and what must hold then. */
+  readonly then?: { steps: readonly (Step | readonly Step[])[]; holds: string };
+}
+
+/** Shell text written by hand: only tests may. */
+export const raw = (text: string) => new Command(text, text);
+
+export const work = (owner: string, steps: StepCase["steps"]): Work => ({ owner, steps: steps.flat() });
+
+export const context = (component: string): Context => ({
+  component,
+  holder: { id: "test", about: "(a test)", patience: 60 },
+  log: () => undefined,
+  tell: () => undefined,
+});
+
+export async function converge(remote: Remote, wanted: Work): Promise<readonly string[]> {
+  const [seen] = await look(remote, [wanted]);
+  assert.ok(seen);
+  return (await apply(remote, wanted, seen, context(wanted.owner))).changed;
+}
+
+export async function differing(remote: Remote, wanted: Work): Promise<readonly string[]> {
+  const [seen] = await look(remote, [wanted]);
+  assert.ok(seen);
+  return driftOf(seen).map(({ step }) => step);
+}
+
+const must = (remote: Remote, script: string) => remote.run(raw(script), { title: script });
+
+/** apply → holds → apply again: no change → each drift seen and healed → (changed) → revert. */
+export async function walk(remote: Remote, { name, steps, holds, drifts, then }: StepCase): Promise<void> {
+  const wanted = work(`case.${name.replaceAll(/\W+/g, "-")}`, steps);
+  const changed = await converge(remote, wanted);
+  assert.notDeepEqual(changed, [], "the first apply changes something");
+  await must(remote, holds);
+  assert.deepEqual(await converge(remote, wanted), [], "a second apply changes nothing");
+  for (const { by, step } of drifts) {
+    await must(remote, by);
+    assert.ok((await differing(remote, wanted)).includes(step), `after \`${by}\` a look must name ${step}`);
+    await converge(remote, wanted);
+    await must(remote, holds);
+    assert.deepEqual(await differing(remote, wanted), [], `healed after \`${by}\``);
+  }
+  if (then) {
+    await converge(remote, work(wanted.owner, then.steps));
+    await must(remote, then.holds);
+  }
+  await revert(remote, wanted.owner, false, context(wanted.owner));
+  assert.deepEqual(await revert(remote, wanted.owner, false, context(wanted.owner)), [], "reverting twice is fine");
+  await must(remote, "test ! -e /var/lib/kubexm");
+}
