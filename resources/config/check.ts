@@ -75,7 +75,6 @@ function check<T>(
   schema: z.ZodType<T>,
   input: unknown,
   specOf: (value: T) => ClusterSpec,
-  nameOf: (value: T) => string,
   prefix: Path,
   { source, shownAs }: Surroundings,
 ): Checked<T> {
@@ -107,43 +106,24 @@ function check<T>(
     parsed = schema.safeParse(tree);
   }
   if (!parsed.success) return { problems: form };
-  const judged = runRules(specOf(parsed.data), nameOf(parsed.data))
-    .map(({ because = [], path, ...rest }) => ({
-      ...rest,
-      path: [...prefix, ...path],
-      because: because.map((p) => [...prefix, ...p]),
-    }))
-    .filter(({ path, because }) => ![path, ...because].some((p) => gone.some((g) => touches(g, p))))
-    .map(({ because: _, ...problem }) => dressed(problem));
+  const full = (path: Path): Path => [...prefix, ...path];
+  const judged = runRules(specOf(parsed.data))
+    .filter(({ path, because = [] }) => ![path, ...because].some((p) => gone.some((g) => touches(g, full(p)))))
+    .map(({ path, message, rule, severity }) => dressed({ path: full(path), message, rule, severity }));
   const problems = [...form, ...judged];
   const clean = first.success && !problems.some(({ severity }) => severity === "error");
   return { problems, ...(clean && { value: first.data }) };
 }
 
 export const checkFile = (input: unknown, surroundings: Surroundings = {}) =>
-  check(
-    clusterFile,
-    input,
-    ({ spec }) => spec,
-    ({ metadata }) => metadata.name,
-    ["spec"],
-    surroundings,
-  );
+  check(clusterFile, input, ({ spec }) => spec, ["spec"], surroundings);
 
 /** The cluster of a program: paths without line and column. */
-export const checkSpec = (name: string, input: unknown): Checked<ClusterSpec> =>
-  check(
-    clusterSpec,
-    input,
-    (spec) => spec,
-    () => name,
-    [],
-    {},
-  );
+export const checkSpec = (input: unknown): Checked<ClusterSpec> => check(clusterSpec, input, (spec) => spec, [], {});
 
 /** The checked cluster of a program, all defaults filled in; a ConfigError names everything that is wrong. */
 export function parseSpec(name: string, input: unknown): ClusterSpec {
-  const { value, problems } = checkSpec(name, input);
+  const { value, problems } = checkSpec(input);
   const named: Problem[] = hostName.safeParse(name).success
     ? []
     : [

@@ -27,11 +27,11 @@ export const address = z
   .meta({ examples: ["192.0.2.10"] });
 export const ip = form("an IP address", "192.0.2.10", (text) => parseIp(text) !== undefined);
 
-const familiesDiffer = (families: readonly number[]) => new Set(families).size === families.length;
-const pair = <T extends { family: 4 | 6 }>(text: string, parse: (part: string) => T | undefined) => {
+const areDifferent = (families: readonly number[]) => new Set(families).size === families.length;
+const pair = (text: string, parse: (part: string) => { family: 4 | 6 } | undefined) => {
   const parts = commaParts(text).map(parse);
   const known = parts.filter((part) => part !== undefined);
-  return known.length === parts.length && familiesDiffer(known.map(({ family }) => family));
+  return known.length === parts.length && areDifferent(known.map(({ family }) => family));
 };
 export const ips = form("one IPv4 and/or one IPv6 address", '"172.16.0.2,2022::2"', (text) => pair(text, parseIp));
 export const cidrs = form("one IPv4 and/or one IPv6 range", "10.233.64.0/18,fd85:ee78:d8a6:8607::1:0/112", (text) =>

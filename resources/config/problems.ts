@@ -10,6 +10,8 @@ export interface Position {
 export interface Problem extends Partial<Position> {
   path: Path;
   severity: Severity;
+  /** The rule between fields that found it; absent for what a field's own form says. */
+  rule?: string;
   /** As it is to be shown; absent when nothing stands there. */
   value?: string;
   message: string;

@@ -1,20 +1,11 @@
-import type { Path, Severity } from "./problems";
+import type { Severity } from "./problems";
+import type { Finding, Rule } from "./rule";
+import { HOST_RULES } from "./rules-hosts";
+import { NETWORK_RULES } from "./rules-network";
+import { VERSION_RULES } from "./rules-versions";
 import type { ClusterSpec } from "./schema";
 
-export interface Finding {
-  path: Path;
-  message: string;
-  /** Other paths the finding rests on. */
-  because?: Path[];
-}
+export const RULES: readonly Rule[] = [...HOST_RULES, ...NETWORK_RULES, ...VERSION_RULES];
 
-export interface Rule {
-  name: string;
-  severity: Severity;
-  check: (spec: ClusterSpec, name: string) => Finding[];
-}
-
-export const RULES: readonly Rule[] = [];
-
-export const runRules = (spec: ClusterSpec, name: string) =>
-  RULES.flatMap(({ severity, check }) => check(spec, name).map((finding) => ({ ...finding, severity })));
+export const runRules = (spec: ClusterSpec): (Finding & { rule: string; severity: Severity })[] =>
+  RULES.flatMap(({ name, severity, check }) => check(spec).map((finding) => ({ ...finding, rule: name, severity })));

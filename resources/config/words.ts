@@ -61,7 +61,7 @@ function wrongType(issue: z.core.$ZodIssueInvalidType, value: unknown, source: s
   const wanted = TYPES[issue.expected] ?? issue.expected;
   if (value === undefined) return `is missing; write ${sample === undefined ? wanted : `for example ${sample}`}`;
   if (value === null) return `is empty; write ${wanted} or remove the line`;
-  if (issue.expected === "string" && typeof value !== "object")
+  if (issue.expected === "string" && (typeof value === "number" || typeof value === "boolean"))
     return `must be text; write ${JSON.stringify(source ?? String(value))} in quotes`;
   if (issue.expected === "boolean" && typeof value === "string") {
     const meant = /^(yes|on|y|1|true)$/i.test(value)
