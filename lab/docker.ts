@@ -24,8 +24,11 @@ export async function dockerLines(d: Docker, args: readonly string[]): Promise<s
   return (await docker(d, args)).split("\n").filter((line) => line !== "");
 }
 
+/** A Docker that is gone refuses at once; one on a busy machine takes its time. */
+const ANSWER_SECONDS = 60;
+
 async function answers(d: Docker): Promise<boolean> {
-  return docker(d, ["version", "--format", "{{.Server.Version}}"], { timeoutMs: 10_000 }).then(
+  return docker(d, ["version", "--format", "{{.Server.Version}}"], { timeoutMs: ANSWER_SECONDS * 1000 }).then(
     (version) => version !== "",
     () => false,
   );
@@ -124,4 +127,9 @@ export async function releaseDocker(d: Docker): Promise<void> {
   if (!d.own) return;
   const left = await dockerLines(d, ["network", "ls", "-q", "--filter", `label=${LAB_LABEL}`]);
   if (left.length === 0) await stopDaemon();
+}
+
+/** Removes what a killed Docker of ours left. Call it under the lab lock. */
+export async function sweepDaemon(): Promise<void> {
+  if (isRoot() && !(await answers(OWN))) await stopDaemon();
 }

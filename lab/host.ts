@@ -7,6 +7,8 @@ import { type Docker, OWN, GIVEN, docker } from "./docker.js";
 import { entryScript } from "./entry.js";
 import type { LabHost, PlannedHost } from "./plan.js";
 
+export type { LabHost };
+
 /** What systemd and Kubernetes need of `--privileged`, which itself asks for more than some machines may give. */
 const CAPABILITIES = [
   ...["SYS_ADMIN", "NET_ADMIN", "NET_RAW", "SYS_PTRACE", "SYS_CHROOT", "MKNOD", "SYS_BOOT", "SYS_NICE", "SYS_TIME"],

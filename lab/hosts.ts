@@ -2,7 +2,17 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "../toolchain/errors.js";
-import { type Docker, GIVEN, LAB_LABEL, OWN, docker, ensureDocker, releaseDocker, runningDockers } from "./docker.js";
+import {
+  type Docker,
+  GIVEN,
+  LAB_LABEL,
+  OWN,
+  docker,
+  ensureDocker,
+  releaseDocker,
+  runningDockers,
+  sweepDaemon,
+} from "./docker.js";
 import {
   type Lab,
   type LabRecord,
@@ -36,7 +46,7 @@ export type { Lab } from "./files.js";
 export type { LabHost, LabOptions } from "./plan.js";
 
 const LOCK = "labs";
-const DEFAULT_NAME = "lab";
+export const DEFAULT_NAME = "lab";
 
 /** What decides whether a lab that is there is the one that is asked for. */
 function askedFor(options: LabOptions): string {
@@ -165,6 +175,7 @@ export function labDown(name: string, cwd?: string): Promise<boolean> {
   const dir = labDir(name, cwd);
   return withLock(LOCK, async () => {
     for (const d of await runningDockers()) await removeLeftOvers(d);
+    await sweepDaemon();
     const lab = (await everyLab()).find((found) => found.name === name);
     if (lab && lab.dir !== dir)
       throw new UserError(`lab ${name} belongs to ${lab.dir}: take it down there, or use --all`);
@@ -180,8 +191,19 @@ export function labDownAll(): Promise<string[]> {
   return withLock(LOCK, async () => {
     const labs = await everyLab();
     for (const lab of labs) await removeAndRelease(lab);
-    await releaseDocker(OWN).catch(() => undefined);
+    await sweepDaemon();
     return labs.map(({ name }) => name);
+  });
+}
+
+/** Removes what killed runs left, and only that. */
+export function labSweep(): Promise<void> {
+  return withLock(LOCK, async () => {
+    for (const d of await runningDockers()) {
+      await removeLeftOvers(d);
+      await releaseDocker(d);
+    }
+    await sweepDaemon();
   });
 }
 

@@ -88,6 +88,9 @@ async function created(d: Docker, tag: string): Promise<number | undefined> {
   return Date.parse(await docker(d, ["image", "inspect", "--format", "{{.Created}}", tag]));
 }
 
+/** Without it nothing was started yet. */
+export const hasImage = async (d: Docker) => (await created(d, BASE_TAG)) !== undefined;
+
 const proxies = ["http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 
 /** Runs a script in a container of `from`, and keeps the result as `tag`. */

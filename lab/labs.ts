@@ -1,7 +1,8 @@
 import { rm } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Docker, LAB_LABEL, docker, dockerLines, releaseDocker } from "./docker.js";
 import { readRecord } from "./files.js";
-import { BUILD_PREFIX, imageTag } from "./image.js";
+import { BUILD_PREFIX, hasImage, imageTag } from "./image.js";
 import { type LabNetwork, closeNetworks } from "./network.js";
 import { alive } from "./owner.js";
 
@@ -50,14 +51,19 @@ async function networksOf({ docker: d, name }: FoundLab): Promise<LabNetwork[]> 
   });
 }
 
-/** Takes a lab off the machine, whatever is there of it. Call it under the lab lock. */
-export async function removeLab(lab: FoundLab): Promise<void> {
+async function removeObjects(lab: FoundLab): Promise<void> {
   const { docker: d } = lab;
   const containers = await containersOf(lab, false);
   await Promise.all(containers.map((name) => docker(d, ["rm", "--force", "--volumes", name])));
   const networks = await networksOf(lab);
-  await closeNetworks(d, imageTag(), networks);
+  if (await hasImage(d)) await closeNetworks(d, imageTag(), networks);
   if (networks.length > 0) await docker(d, ["network", "rm", ...networks.map(({ name }) => name)]);
+}
+
+/** Takes a lab off the machine, whatever is there of it. Call it under the lab lock. */
+export async function removeLab(lab: FoundLab): Promise<void> {
+  // A container that was just being made when its maker was stopped can come late.
+  await removeObjects(lab).catch(() => sleep(1000).then(() => removeObjects(lab)));
   await rm(lab.dir, { recursive: true, force: true });
 }
 

@@ -4,8 +4,8 @@ import { type Docker, docker, dockerLines, isRoot } from "./docker.js";
 import { UserError } from "../toolchain/errors.js";
 import { createHash } from "node:crypto";
 
-/** Service and pod addresses of a cluster by default: packets to those that no host answers must not leave the machine. */
-export const CLUSTER_RANGES = ["10.96.0.0/12", "10.244.0.0/16"] as const;
+/** Service and pod addresses of kubeadm and of kubexm by default: packets to those that no host answers must not leave the machine. */
+export const CLUSTER_RANGES = ["10.96.0.0/12", "10.244.0.0/16", "10.233.0.0/17"] as const;
 
 interface Range {
   first: number;
