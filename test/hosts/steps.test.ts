@@ -1,0 +1,251 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
+import { compare, describeDifferences, snapshot } from "../../lab/snapshot";
+import { Secret, sh } from "../../provider/shell";
+import { closeAll, connect, hostSpec, type Remote } from "../../provider/ssh";
+import * as steps from "../../provider/steps";
+import { raw, walk, type StepCase } from "../harness/step-cases";
+
+const scratch = mkdtempSync(join(tmpdir(), "kubexm-steps-"));
+
+function local(name: string, body: Buffer | string): steps.LocalFile {
+  const path = join(scratch, name);
+  writeFileSync(path, body);
+  return { path, sha256: createHash("sha256").update(readFileSync(path)).digest("hex") };
+}
+
+function tarball(name: string, files: Readonly<Record<string, string>>): steps.LocalFile {
+  const dir = mkdtempSync(join(scratch, "tar-"));
+  execFileSync("mkdir", ["-p", ...Object.keys(files).map((file) => join(dir, file, ".."))]);
+  for (const [file, body] of Object.entries(files)) writeFileSync(join(dir, file), body);
+  execFileSync("tar", ["-czf", join(scratch, name), "-C", dir, "."]);
+  return {
+    path: join(scratch, name),
+    sha256: createHash("sha256")
+      .update(readFileSync(join(scratch, name)))
+      .digest("hex"),
+  };
+}
+
+const program = local("tool", "#!/bin/sh\necho one\n");
+const newer = local("tool2", "#!/bin/sh\necho two\n");
+const pack = tarball("pack.tgz", { "top/bin/a": "a1", "top/bin/b": "b1", "top/doc/x": "x1" });
+const pack2 = tarball("pack2.tgz", { "top/bin/a": "a2", "top/bin/c": "c2" });
+const odd = "quotes ' \" $(touch /tmp/canary) `id` \\ \t ünïcode 中文\nline two\n-dash\nno newline at the end";
+const conf = steps.file("/etc/kx/svc.conf", "value one\n");
+const conf2 = steps.file("/etc/kx/svc.conf", "value two\n");
+const service = steps.file(
+  "/etc/systemd/system/kx.service",
+  "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n",
+);
+
+const cases: readonly StepCase[] = [
+  {
+    name: "file: new, in folders that were not there",
+    steps: [steps.file("/etc/kx/deep/er/file.conf", odd, { mode: "0640", owner: "root:daemon" })],
+    holds:
+      "test \"$(stat -c %a:%G /etc/kx/deep/er/file.conf)\" = 640:daemon && test ! -e /tmp/canary && grep -q '^line two' /etc/kx/deep/er/file.conf",
+    drifts: [
+      { by: "echo more >>/etc/kx/deep/er/file.conf", step: "path /etc/kx/deep/er/file.conf" },
+      { by: "chmod 600 /etc/kx/deep/er/file.conf", step: "path /etc/kx/deep/er/file.conf" },
+      { by: "rm -r /etc/kx", step: "path /etc/kx/deep/er/file.conf" },
+    ],
+    then: {
+      steps: [steps.file("/etc/kx/other.conf", "")],
+      holds: "test -e /etc/kx/other.conf && test ! -e /etc/kx/deep",
+    },
+  },
+  {
+    name: "file: over one that was there, 1 MB, odd name",
+    given:
+      "mkdir -p '/etc/a b'; printf old >'/etc/a b/$(x)'; chmod 604 '/etc/a b/$(x)'; touch -d '2001-01-01' '/etc/a b/$(x)'",
+    steps: [steps.file("/etc/a b/$(x)", "0123456789abcde\n".repeat(65536))],
+    holds: "test \"$(stat -c %s '/etc/a b/$(x)')\" = 1048576",
+    drifts: [{ by: "ln -sfn /dev/null '/etc/a b/$(x)'", step: "path /etc/a b/$(x)" }],
+  },
+  {
+    name: "file: secret",
+    steps: [steps.file("/etc/kx.key", new Secret("s3cret-canary\n"), { mode: "0600" })],
+    holds: "grep -q s3cret /etc/kx.key && ! grep -rqs s3cret-canary /var/lib/kubexm /tmp /run/kubexm.lock",
+    drifts: [{ by: "echo x >/etc/kx.key", step: "path /etc/kx.key" }],
+  },
+  {
+    name: "block: in /etc/hosts, a mounted file",
+    steps: [steps.block("/etc/hosts", "KubeXM Managed Block", "192.0.2.1 a.example\n")],
+    holds: "getent hosts a.example && getent hosts localhost",
+    drifts: [
+      {
+        by: "sed 's/192.0.2.1/192.0.2.9/' /etc/hosts >/tmp/h; cat /tmp/h >/etc/hosts; rm /tmp/h",
+        step: "block /etc/hosts KubeXM Managed Block",
+      },
+    ],
+    then: {
+      steps: [steps.block("/etc/hosts", "KubeXM Managed Block", "192.0.2.2 b.example\n")],
+      holds: "getent hosts b.example && ! grep -q a.example /etc/hosts",
+    },
+  },
+  {
+    name: "block: after a last line without a newline; other people's lines stay",
+    given: "printf 'mine=1' >/etc/kx.env",
+    steps: [steps.block("/etc/kx.env", "kx", "ours=$HOME`id`")],
+    holds: "grep -qx mine=1 /etc/kx.env && grep -qxF 'ours=$HOME`id`' /etc/kx.env",
+    drifts: [{ by: "printf 'mine=1' >/etc/kx.env", step: "block /etc/kx.env kx" }],
+  },
+  {
+    name: "directory and symlink",
+    given: "mkdir /srv/there; ln -s old /srv/link",
+    steps: [
+      steps.directory("/srv/new/one", { mode: "0700", owner: "daemon:daemon" }),
+      steps.directory("/srv/there", { mode: "0711" }),
+      steps.symlink("/srv/link", "/srv/new/one"),
+      steps.symlink("/srv/l2", "a b'c"),
+    ],
+    holds:
+      'test "$(stat -c %a:%U /srv/new/one)" = 700:daemon && test "$(stat -c %a /srv/there)" = 711 && test "$(readlink /srv/link)" = /srv/new/one',
+    drifts: [
+      { by: "rmdir /srv/new/one", step: "path /srv/new/one" },
+      { by: "ln -sfn elsewhere /srv/link", step: "path /srv/link" },
+    ],
+  },
+  {
+    name: "packages: with what they bring, users and configuration",
+    steps: [steps.packages(["chrony", "tree"])],
+    holds: "dpkg -s chrony tree >/dev/null && getent passwd _chrony",
+    drifts: [{ by: "apt-get purge -yq tree >/dev/null", step: "package tree" }],
+    then: { steps: [steps.packages(["tree"])], holds: "dpkg -s tree >/dev/null && ! dpkg -s chrony 2>/dev/null" },
+  },
+  {
+    name: "packages: hold one that was there",
+    steps: [steps.pkg("sudo", { hold: true })],
+    holds: "apt-mark showhold | grep -qx sudo",
+    drifts: [{ by: "apt-mark unhold sudo >/dev/null", step: "package sudo" }],
+  },
+  {
+    name: "unit: of ours, with its file and configuration",
+    steps: [conf, service, steps.unit("kx.service", { enabled: true, running: true, restartOn: [conf, service] })],
+    holds: "systemctl is-active kx.service && systemctl is-enabled kx.service",
+    drifts: [
+      { by: "systemctl stop kx.service", step: "unit kx.service" },
+      { by: "systemctl disable -q kx.service", step: "unit kx.service" },
+      { by: "systemctl kill -s KILL kx.service; sleep 0.3", step: "unit kx.service" },
+    ],
+    then: {
+      steps: [conf2, service, steps.unit("kx.service", { enabled: true, running: true, restartOn: [conf2, service] })],
+      holds:
+        'systemctl is-active kx.service && grep -q two /etc/kx/svc.conf && test "$(date -d "$(systemctl show -P ActiveEnterTimestamp kx.service)" +%s)" -ge "$(stat -c %Y /etc/kx/svc.conf)"',
+    },
+  },
+  {
+    name: "unit: somebody else's, stopped and masked",
+    steps: [steps.unit("systemd-journald-audit.socket", { enabled: "masked" })],
+    holds: 'test "$(systemctl show -P LoadState systemd-journald-audit.socket)" = masked',
+    drifts: [{ by: "systemctl unmask -q systemd-journald-audit.socket", step: "unit systemd-journald-audit.socket" }],
+  },
+  {
+    name: "kernel: parameters and modules",
+    steps: [
+      steps.sysctl("/etc/sysctl.d/99-kx.conf", {
+        "net.ipv4.ip_local_port_range": "20000 60000",
+        "net.ipv4.conf.all.rp_filter": 2,
+      }),
+      steps.modules("/etc/modules-load.d/kx.conf", ["overlay"]),
+    ],
+    holds: 'test "$(cat /proc/sys/net/ipv4/conf/all/rp_filter)" = 2',
+    drifts: [{ by: "echo 1 >/proc/sys/net/ipv4/conf/all/rp_filter", step: "sysctl net.ipv4.conf.all.rp_filter" }],
+  },
+  {
+    name: "binary: replaced by a newer one, in place of one that was there",
+    given: "printf 'old tool' >/usr/local/bin/kx-tool; chmod 711 /usr/local/bin/kx-tool",
+    steps: [steps.binary("/usr/local/bin/kx-tool", program)],
+    holds: 'test "$(kx-tool)" = one',
+    drifts: [
+      { by: "printf broken >/usr/local/bin/kx-tool", step: "path /usr/local/bin/kx-tool" },
+      { by: "chmod 644 /usr/local/bin/kx-tool", step: "path /usr/local/bin/kx-tool" },
+    ],
+    then: { steps: [steps.binary("/usr/local/bin/kx-tool", newer)], holds: 'test "$(kx-tool)" = two' },
+  },
+  {
+    name: "archive: stripped, over a file that was there, then another version",
+    given: "mkdir -p /opt/kx/bin; echo mine >/opt/kx/bin/b; echo other >/opt/kx/keep",
+    steps: [steps.archive("/opt/kx", pack, { strip: 2 })],
+    holds: 'test "$(cat /opt/kx/bin/a)" = a1 && test "$(cat /opt/kx/bin/b)" = b1 && test -e /opt/kx/doc/x',
+    drifts: [
+      { by: "rm /opt/kx/bin/a", step: "archive /opt/kx" },
+      { by: "echo longer >/opt/kx/doc/x", step: "archive /opt/kx" },
+    ],
+    then: {
+      steps: [steps.archive("/opt/kx", pack2, { strip: 2 })],
+      holds: 'test "$(cat /opt/kx/bin/a)" = a2 && test -e /opt/kx/bin/c && test ! -e /opt/kx/doc/x',
+    },
+  },
+  {
+    name: "user and group",
+    steps: [steps.user("kxd", { home: "/var/lib/kxd", shell: "/bin/false" })],
+    holds: "id kxd",
+    drifts: [{ by: "userdel kxd", step: "user kxd" }],
+  },
+  {
+    name: "mount",
+    steps: [steps.mount("/mnt/kx", { source: "tmpfs", type: "tmpfs", options: "size=1m" })],
+    holds: "mountpoint -q /mnt/kx && grep -q /mnt/kx /etc/fstab",
+    drifts: [{ by: "umount /mnt/kx", step: "mount /mnt/kx" }],
+  },
+  {
+    name: "swap in fstab",
+    given: "printf '# a comment about swap\\n/swap.img none swap sw 0 0\\n' >>/etc/fstab",
+    steps: [steps.swapOff()],
+    holds: "grep -q '^# a comment about swap' /etc/fstab && ! grep -q '^/swap.img' /etc/fstab",
+    drifts: [{ by: "sed -i 's/^#kubexm# //' /etc/fstab", step: "swap" }],
+  },
+  {
+    name: "command",
+    steps: [
+      steps.command("a marker", {
+        run: sh`touch /srv/marker`,
+        doneWhen: sh`test -e /srv/marker`,
+        undo: sh`rm -f /srv/marker`,
+      }),
+    ],
+    holds: "test -e /srv/marker",
+    drifts: [{ by: "rm /srv/marker", step: "command a marker" }],
+  },
+];
+
+describe("steps on a real host", () => {
+  let host: LabHost;
+  let remote: Remote;
+  before(async () => {
+    const lab = await labUp({ name: "steps", hosts: 1, keep: false });
+    const [first] = lab.hosts;
+    assert.ok(first);
+    host = first;
+    const { name, address, user, privateKeyPath } = first;
+    remote = await connect(hostSpec.parse({ name, address, user, privateKeyPath, knownHostsPath: lab.knownHostsPath }));
+  });
+  after(async () => {
+    await closeAll();
+    await labDown("steps");
+    rmSync(scratch, { recursive: true, force: true });
+  });
+  for (const row of cases) {
+    test(row.name, async () => {
+      if (row.given !== undefined) await labExec(host, row.given);
+      const before = await snapshot(host);
+      await walk(remote, row);
+      assert.equal(describeDifferences(compare(before, await snapshot(host))), "");
+    });
+  }
+  test("a failed look is an error, never absence", async () => {
+    const broken = { ...steps.file("/etc/kx", "x"), look: raw("cat /nowhere") };
+    await assert.rejects(
+      walk(remote, { name: "broken", steps: [broken], holds: "true", drifts: [] }),
+      /could not look[\s\S]*nowhere/,
+    );
+  });
+});
