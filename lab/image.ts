@@ -47,7 +47,9 @@ apt-get install -qq -y -o Dpkg::Options::=--force-unsafe-io ${PACKAGES.join(" ")
 apt-get clean
 for unit in ${MASKED.join(" ")}; do ln -sf /dev/null /etc/systemd/system/$unit; done
 rm -f ${MACHINE_SETTINGS.join(" ")} /etc/ssh/ssh_host_* /var/lib/dbus/machine-id /etc/motd
-rm -rf /var/log/apt /var/log/dpkg.log /var/log/alternatives.log /var/cache/debconf/*-old /usr/share/doc /usr/share/man /usr/share/locale
+rm -rf /var/log/apt /var/log/dpkg.log /var/log/alternatives.log /var/cache/debconf/*-old
+# dpkg rewrites its lists when the folders themselves are gone.
+find /usr/share/doc /usr/share/man /usr/share/locale ! -type d -delete
 : >/etc/machine-id
 `;
 

@@ -23,6 +23,10 @@ const sysctl = (name: RegExp, why: string): Noise => ({ kind: "sysctl", name, wh
 export const NOISE: readonly Noise[] = [
   file(/\/var\/lib\/dpkg\/(status|available|diversions|statoverride)-old/, "dpkg's copy of the state before"),
   file(/\/var\/lib\/dpkg\/(status|available)/, "packages are compared by name, version and state"),
+  file(
+    /\/var\/lib\/dpkg\/info\/.*\.list/,
+    "dpkg writes the lists anew, in another order; the files themselves are compared",
+  ),
   file(/\/var\/lib\/dpkg\/(lock(-frontend)?|triggers\/Lock|triggers\/Unincorp)/, "locks of dpkg"),
   file(/\/var\/lib\/apt\/(extended_states|periodic(\/.*)?|daily_lock)/, "marks are compared by package; time stamps"),
   file(/\/var\/lib\/ucf\/.*\.\d+/, "ucf's numbered copies of the state before"),
@@ -47,6 +51,11 @@ export const NOISE: readonly Noise[] = [
   { kind: "unit", name: /.*\.(device|scope|slice|mount|automount)/, why: "made by the kernel or by logging in" },
   { kind: "unit", name: /(user@|user-runtime-dir@|run-|sshd?@).*/, why: "made by logging in" },
   { kind: "unit", name: /systemd-(tmpfiles-clean|hostnamed|timedated|localed)\.service/, why: "run now and then" },
+  {
+    kind: "unit",
+    name: /time-(set|sync)\.target/,
+    why: "a point in the boot order, reached for good once a clock was set",
+  },
   { kind: "port", name: /(tcp|udp) 127\.0\.0\.11:\d+/, why: "Docker's name server; other ports after every start" },
   { kind: "mount", name: /\/run\/(credentials|user)\/.*/, why: "made by starting units and logging in" },
   { kind: "mount", name: /\/proc\/sys\/fs\/binfmt_misc/, why: "mounted when first looked at" },

@@ -23,7 +23,7 @@ const LOOK = String.raw`
 export LC_ALL=C
 as() { sed "s/^/$1\t/" | tr '\n' '\0'; }
 {
-dpkg-query -W -f '\${binary:Package}\t\${Version} \${db:Status-Abbrev}\n' | as package
+dpkg-query -W -f '\${binary:Package}\t\${Version} \${db:Status-Status}\n' | as package
 apt-mark showhold | as hold
 apt-mark showmanual | as manual
 systemctl list-unit-files --no-legend --no-pager --full | awk '{ print $1 "\t" $2 }' | as unit-file
