@@ -39,6 +39,11 @@ function pulumiVerb(name: PulumiVerb): Verb {
 export const VERBS: readonly Verb[] = [
   ...PULUMI_VERBS.map(pulumiVerb),
   {
+    name: "validate",
+    usage: "[-f cluster.yaml] [--json]  tell everything that is wrong with the file, without touching a host",
+    run: async (argv) => (await import("./validate.js")).validateCommand(argv),
+  },
+  {
     name: "lab",
     usage: "up|down|status|ssh …  hosts to try it on, on this machine",
     run: async (argv) => (await import("../lab/main.js")).labCommand([...argv]),

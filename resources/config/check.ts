@@ -3,7 +3,7 @@ import { hostName } from "./leaves";
 import { ConfigError, touches, type Path, type Problem } from "./problems";
 import { runRules } from "./rules";
 import { clusterFile, clusterSpec, type ClusterSpec } from "./schema";
-import { words } from "./words";
+import { withoutEchoes, words } from "./words";
 
 type Tree = unknown;
 
@@ -37,6 +37,8 @@ export interface Surroundings {
   source?: (path: Path) => string | undefined;
   /** What is shown in place of values that came from elsewhere. */
   shownAs?: (path: Path) => string | undefined;
+  /** Paths of values that are known later: nothing is said about them. */
+  later?: readonly Path[];
 }
 
 export interface Checked<T> {
@@ -70,39 +72,38 @@ function repair(tree: Tree, path: Path): Path {
 
 const ROUNDS = 4;
 
+function sayings(
+  schema: z.ZodType,
+  { error }: { error?: z.ZodError | undefined },
+  tree: Tree,
+  source: (path: Path) => string | undefined = () => undefined,
+) {
+  return (error?.issues ?? []).flatMap((issue) => words(schema, issue, (path) => valueAt(tree, path), source));
+}
+
 /** Everything that is wrong with an input: its form first, then, as far as the form holds, what its parts say to each other. */
 function check<T>(
   schema: z.ZodType<T>,
   input: unknown,
   specOf: (value: T) => ClusterSpec,
   prefix: Path,
-  { source, shownAs }: Surroundings,
+  { source, shownAs, later = [] }: Surroundings,
 ): Checked<T> {
-  const first = schema.safeParse(input);
-  const said = (first.error?.issues ?? []).flatMap((issue) =>
-    words(schema, issue, (path) => valueAt(input, path), source ?? (() => undefined)),
-  );
+  const tree = copy(input);
+  const gone = later.map((path) => repair(tree, path));
+  const first = schema.safeParse(tree);
+  const said = sayings(schema, first, tree, source).filter(({ path }) => !gone.some((g) => touches(g, path)));
   const show = (path: Path) => shownAs?.(path) ?? shown(path, valueAt(input, path));
   const dressed = (problem: Omit<Problem, "value"> & { key?: true }) => {
     const value = problem.key ? undefined : show(problem.path);
     return { ...problem, ...(value !== undefined && { value }) };
   };
-  const form = said.map((fault) => dressed({ ...fault, severity: "error" as const }));
+  const form = withoutEchoes(said).map((fault) => dressed({ ...fault, severity: "error" as const }));
 
-  const tree = copy(input);
-  const gone: Path[] = [];
   let parsed = first;
   for (let round = 0; round < ROUNDS && !parsed.success; round++) {
-    const faults = parsed.error.issues.flatMap((issue) =>
-      words(
-        schema,
-        issue,
-        (path) => valueAt(tree, path),
-        () => undefined,
-      ),
-    );
     // From the back, so that the places in lists stay right.
-    for (const { path } of faults.reverse()) gone.push(repair(tree, path));
+    for (const { path } of sayings(schema, parsed, tree).reverse()) gone.push(repair(tree, path));
     parsed = schema.safeParse(tree);
   }
   if (!parsed.success) return { problems: form };
@@ -111,7 +112,7 @@ function check<T>(
     .filter(({ path, because = [] }) => ![path, ...because].some((p) => gone.some((g) => touches(g, full(p)))))
     .map(({ path, message, rule, severity }) => dressed({ path: full(path), message, rule, severity }));
   const problems = [...form, ...judged];
-  const clean = first.success && !problems.some(({ severity }) => severity === "error");
+  const clean = first.success && later.length === 0 && !problems.some(({ severity }) => severity === "error");
   return { problems, ...(clean && { value: first.data }) };
 }
 

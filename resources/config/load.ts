@@ -42,8 +42,12 @@ function judge(tree: unknown, sources: Sources, { usable, source }: ReturnType<t
     const message = "the file is empty; write apiVersion, kind, metadata and spec";
     return { problems: [{ path: [] as Path, severity: "error" as const, message, key: undefined }] };
   }
-  const { value, problems: missing, shownAs } = substitute(tree, sources);
-  const { value: cluster, problems } = checkFile(value, { source, shownAs: (path) => shownAs.get(placeKey(path)) });
+  const { value, problems: missing, shownAs, later } = substitute(tree, sources);
+  const { value: cluster, problems } = checkFile(value, {
+    source,
+    shownAs: (path) => shownAs.get(placeKey(path)),
+    later,
+  });
   const unfilled = new Set(missing.map(({ path }) => placeKey(path)));
   return {
     // What could not be filled in is one problem, not two.

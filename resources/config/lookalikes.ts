@@ -23,7 +23,7 @@ interface Kind {
 /** Each pattern's first group is what stands before the sign, its second the sign. Plain (unquoted) text only is searched. */
 const KINDS: readonly Kind[] = [
   { pattern: /((?:^|\n|[,，{]|- )[ \t\u00a0\u3000]*[\w./-]+[ \t]*)(：)/g, name: "a full-width colon", meant: ":" },
-  { pattern: /()(，)(?=[ \t]*[\w./-]+[ \t]*[:：])/g, name: "a full-width comma", meant: "," },
+  { pattern: /()(，)(?=[ \t]*[\w./-])/g, name: "a full-width comma", meant: "," },
   { pattern: /()([“”„«»])/g, name: "a typographic quotation mark", meant: '"' },
   { pattern: /()([‘’])(?=[\s,}\]]|$)|((?:^|\s))([‘’])/g, name: "a typographic quotation mark", meant: "'" },
   { pattern: /()([\u00a0\u3000])/g, name: "a space that YAML does not know", meant: " " },

@@ -190,7 +190,9 @@ export const clusterFile = z.strictObject({
   apiVersion: z.literal(API_VERSION).describe("The form of this file"),
   kind: z.literal(KIND).describe("What the file describes"),
   metadata: z
-    .strictObject({ name: dnsName.describe("Name of the cluster; the name of its Pulumi stack too") })
+    .strictObject({
+      name: dnsName.describe("Name of the cluster; the name of its Pulumi stack too").meta({ examples: ["prod"] }),
+    })
     .describe("About the cluster"),
   spec: clusterSpec.describe("The cluster"),
 });

@@ -8,7 +8,8 @@ export type Values = Readonly<Record<string, string | undefined>>;
 export interface Sources {
   env?: Values;
   /** Values of the Pulumi stack's configuration, by their names. */
-  config?: Values;
+  /** `later`: they are not at hand, and count as right. */
+  config?: Values | "later";
 }
 
 export interface Substituted {
@@ -16,6 +17,8 @@ export interface Substituted {
   problems: Problem[];
   /** Paths of values that came from elsewhere, with what stands in the file. */
   shownAs: Map<string, string>;
+  /** Paths of values that are not at hand. */
+  later: Path[];
 }
 
 const PLACE = /\$\{(env|config):([^}]*)(\}?)/g;
@@ -41,13 +44,16 @@ function typed(path: Path, text: string): unknown {
 export function substitute(tree: unknown, sources: Sources): Substituted {
   const problems: Problem[] = [];
   const shownAs = new Map<string, string>();
+  const later: Path[] = [];
 
   const fill = (text: string, path: Path): unknown => {
     const value = JSON.stringify(text);
     const fault = (message: string) => void problems.push({ path, severity: "error", value, message });
     const filled = text.replace(PLACE, (place, from: keyof Sources, name: string, end: string) => {
-      const found = sources[from]?.[name];
+      const values = sources[from];
+      const found = values === "later" ? undefined : values?.[name];
       if (end === "" || !NAME.test(name)) fault(`is not a place for a value; write \${${from}:NAME}`);
+      else if (values === "later") later.push(path);
       else if (found === undefined) fault(HOW[from](name));
       else return found;
       return place;
@@ -62,5 +68,5 @@ export function substitute(tree: unknown, sources: Sources): Substituted {
     if (typeof node !== "object" || node === null) return node;
     return Object.fromEntries(Object.entries(node).map(([key, item]) => [key, walk(item, [...path, key])]));
   };
-  return { value: walk(tree, []), problems, shownAs };
+  return { value: walk(tree, []), problems, shownAs, later };
 }

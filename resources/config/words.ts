@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { metaOf, schemaAt, unwrap } from "./walk";
-import type { Path } from "./problems";
+import { pathText, type Path } from "./problems";
 
 type Issue = z.core.$ZodIssue;
 
@@ -9,6 +9,8 @@ export interface Said {
   message: string;
   /** The fault is the key itself, not its value. */
   key?: true;
+  /** The key that was probably meant. */
+  meant?: string;
 }
 
 const list = (values: readonly unknown[]) => values.map((value) => (value === "" ? '""' : String(value))).join(", ");
@@ -36,7 +38,7 @@ export function closest(text: string, words: readonly string[]): string | undefi
     .map((word) => ({ word, far: distance(squeeze(text), squeeze(word)) }))
     .sort((a, b) => a.far - b.far);
   const [best] = ranked;
-  return best !== undefined && best.far <= Math.max(1, Math.floor(best.word.length / 4)) ? best.word : undefined;
+  return best !== undefined && best.far <= Math.max(1, Math.floor(best.word.length / 3)) ? best.word : undefined;
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -116,7 +118,7 @@ export function words(
     case "invalid_value":
       return say(wrongChoice(issue.values, value));
     case "unrecognized_keys":
-      return issue.keys.map((key) => ({ path: [...path, key], key: true, message: unknownKey(root, path, key) }));
+      return issue.keys.map((key) => unknownKey(root, path, key));
     case "invalid_key":
       return issue.issues.map(({ message }) => ({ path, key: true, message: plainer(message) }));
     case "invalid_union":
@@ -132,11 +134,26 @@ export function words(
 const plainer = (message: string) =>
   message.startsWith("Invalid ") ? "does not have the right form; see docs/cluster-yaml.md" : message;
 
-function unknownKey(root: z.core.$ZodType, path: Path, key: string): string {
+function unknownKey(root: z.core.$ZodType, path: Path, key: string): Said {
   const keys = keysAt(root, path);
   const meant = closest(key, keys);
-  if (meant !== undefined) return `is not a key of this section; write ${meant}`;
-  return `is not a key of this section; write one of ${list(keys)}, or remove it`;
+  const advice = meant ?? `one of ${list(keys)}, or remove it`;
+  return {
+    path: [...path, key],
+    key: true,
+    message: `is not a key of this section; write ${advice}`,
+    ...(meant !== undefined && { meant }),
+  };
+}
+
+/** A key that is missing only because it is misspelt is one fault, not two. */
+export function withoutEchoes(said: readonly Said[]): Omit<Said, "meant">[] {
+  const misspelt = new Set(
+    said.flatMap(({ path, meant }) => (meant === undefined ? [] : [pathText([...path.slice(0, -1), meant])])),
+  );
+  return said
+    .filter(({ path, message }) => !message.startsWith("is missing") || !misspelt.has(pathText(path)))
+    .map(({ path, message, key }) => ({ path, message, ...(key && { key }) }));
 }
 
 function keysAt(root: z.core.$ZodType, path: Path): string[] {

@@ -1,0 +1,382 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import {
+  ConfigError,
+  UnreadableError,
+  judgeCluster,
+  loadCluster,
+  parseCluster,
+  parseSpec,
+  problemText,
+} from "../../resources/config/index";
+
+// Compiled tests run from dist/test/unit; the fixtures stay where they are written.
+const fixture = (name: string) => readFileSync(join(process.cwd(), "test", "unit", "fixtures", name), "utf8");
+const seed = fixture("cluster-seed.yaml");
+const corrected = fixture("cluster-corrected.yaml");
+
+const small = `apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata:
+  name: prod
+spec:
+  hosts:
+    - { name: m1, address: 192.0.2.1 }
+  roleGroups:
+    master: [m1]
+`;
+
+const said = (text: string, sources = {}) =>
+  judgeCluster(text, sources).problems.map((problem) => problemText("f", problem));
+
+test("the seeds' example, its slips corrected, is a cluster with all optional parts", () => {
+  const { name, spec } = parseCluster(corrected, "cluster.yaml");
+  assert.equal(name, "mycluster");
+  assert.equal(spec.hosts.length, 12);
+  assert.deepEqual(spec.kubernetes.containerRuntime.containerd, {
+    version: "1.7.6",
+    registryMirrors: ["aliyun.com"],
+    insecureRegistries: ["aaa.com"],
+    existing: "refuse",
+    config: {},
+  });
+  assert.ok(spec.kubernetes.kata.enabled && spec.kubernetes.nodeFeatureDiscovery.enabled);
+  assert.equal(spec.host, "192.168.1.100 bhy.example.com");
+  assert.equal(spec.dns.coredns.externalZones.length, 3);
+  assert.deepEqual(spec.dns.nodelocaldns.externalZones[2]?.rewrite, [
+    "name substring website.tld website.namespace.svc.cluster.local",
+  ]);
+  assert.deepEqual(spec.dns.coredns.upstreamDNSServers, ["8.8.8.8", "1.2.4.8", "114.114.114.114"]);
+  assert.equal(spec.registry.auths["dockerhub.kubexm.local"]?.username, "xxx");
+  assert.equal(spec.etcd.type, "kubexm");
+  assert.equal(spec.kubernetes.proxyMode, "ipvs");
+});
+
+test("what is read can be read again: a file's cluster is a program's too", () => {
+  const { spec } = parseCluster(corrected, "cluster.yaml");
+  assert.deepEqual(parseSpec("mycluster", spec), spec);
+});
+
+test("each slip of the seeds' example is told of as it stands, with line and column", () => {
+  const slips = said(seed);
+  const expected = [
+    'f:15:57 spec.hosts[3].internalAddress: "172.16.0.5,2022::4": 2022::4 belongs to node3',
+    'f:20:59 spec.hosts[8].internalAddress: "172.16.0.10,2022::3": 2022::3 belongs to node2',
+    'f:34:7 spec.roleGroups.worker[1]: "node[8:10]": node9 is not among hosts',
+    'f:53:27 spec.controlPlaneEndpoint.internalLoadbalancer: "haproxy| nginx | kube-vip": must be one of',
+    'f:61:17 spec.controlPlaneEndpoint.lb_address: "": the virtual address for the load balancer is missing',
+    'f:91:14 "version：": a full-width colon stands here; write version:',
+    'f:92:17 "containerd：": a full-width colon stands here; write containerd:',
+    'f:93:16 "version：": a full-width colon stands here; write version:',
+    "f:112:25 spec.kubernetes.featureGates.ExpandCSIVolumes: true: Kubernetes does not know this gate",
+  ];
+  for (const text of expected)
+    assert.ok(
+      slips.some((slip) => slip.startsWith(text)),
+      `${text}\n${slips.join("\n")}`,
+    );
+  assert.equal(slips.length, 19);
+});
+
+test("the optional part without its colon is told of", () => {
+  const text = corrected.replace("nodeFeatureDiscovery:", "nodeFeatureDiscovery");
+  const line = text.split("\n").findIndex((row) => /nodeFeatureDiscovery$/.test(row)) + 1;
+  assert.ok(
+    said(text).some((slip) => slip.startsWith(`f:${line}:5 a key without its colon`)),
+    said(text).join("\n"),
+  );
+});
+
+/** A change of the small cluster, and how the first problem begins. */
+const FAULTS: [string, (text: string) => string, RegExp][] = [
+  [
+    "unknown key",
+    (t) => t.replace("address:", "adress:"),
+    /^f:7:19 spec\.hosts\[0\]\.adress: is not a key of this section; write address/,
+  ],
+  [
+    "missing key",
+    (t) => t.replace(", address: 192.0.2.1", ""),
+    /^f:7:7 spec\.hosts\[0\]\.address: is missing; write for example 192\.0\.2\.10/,
+  ],
+  ["missing section", (t) => t.replace(/ {2}roleGroups:\n.*\n/, ""), /^f:5:1 spec\.roleGroups: is missing/],
+  [
+    "wrong choice",
+    (t) => `${t}  etcd: { type: kubeadmin }\n`,
+    /^f:10:17 spec\.etcd\.type: "kubeadmin": must be one of kubexm, kubeadm, external; write kubeadm/,
+  ],
+  [
+    "number wanted",
+    (t) => t.replace("192.0.2.1 }", "192.0.2.1, port: 22x }"),
+    /^f:7:45 spec\.hosts\[0\]\.port: "22x": must be a number/,
+  ],
+  ["number in quotes", (t) => t.replace("192.0.2.1 }", '192.0.2.1, port: "22" }'), /write 22 without quotes/],
+  ["number too large", (t) => t.replace("192.0.2.1 }", "192.0.2.1, port: 70000 }"), /70000: must be at most 65535/],
+  ["number not whole", (t) => t.replace("192.0.2.1 }", "192.0.2.1, port: 2.5 }"), /must be a whole number/],
+  [
+    "text wanted",
+    (t) => `${t}  kubernetes: { version: 1.30 }\n`,
+    /^f:10:26 spec\.kubernetes\.version: 1\.3: must be text; write "1\.30" in quotes/,
+  ],
+  ["switch", (t) => `${t}  kubernetes: { autoRenewCerts: yes }\n`, /"yes": must be true or false; write true/],
+  ["empty value", (t) => `${t}  etcd:\n`, /^f:10:\d+ spec\.etcd: null: is empty; write a section/],
+  ["empty list", (t) => t.replace(/hosts:\n.*\n/, "hosts: []\n"), /^f:6:10 spec\.hosts: \[\]: needs at least 1 entry/],
+  [
+    "one of two forms",
+    (t) => `${t}  controlPlaneEndpoint: { lb_address: lb.example.com }\n`,
+    /"lb\.example\.com": is not an IP address; write for example 192\.0\.2\.10/,
+  ],
+  [
+    "other apiVersion",
+    (t) => t.replace("v1alpha1", "v2"),
+    /^f:1:13 apiVersion: "kubexm\.mensylisir\.io\/v2": must be kubexm\.mensylisir\.io\/v1alpha1/,
+  ],
+  [
+    "label's key",
+    (t) => t.replace("192.0.2.1 }", "192.0.2.1, labels: { -x: y } }"),
+    /^f:7:49 spec\.hosts\[0\]\.labels\["-x"\]: is not a label's key/,
+  ],
+  [
+    "taint",
+    (t) => t.replace("192.0.2.1 }", "192.0.2.1, taints: [a=b] }"),
+    /spec\.hosts\[0\]\.taints\[0\]: "a=b": is not a taint key=value:Effect/,
+  ],
+  ["duplicate key", (t) => `${t}kind: Cluster\n`, /^f:10:1 the key stands here twice; write it once/],
+  ["tab", (t) => t.replace("  hosts:", "\thosts:"), /^f:6:1 a tab is used to indent; write spaces/],
+  ["indentation", (t) => t.replace("  roleGroups:", "   roleGroups:"), /^f:8:/],
+  ["open bracket", (t) => t.replace("[m1]", "[m1"), /^f:\d+:\d+ /],
+  ["two documents", (t) => `${t}---\n${t}`, /^f:10:1 a second document begins/],
+  ["unknown anchor", (t) => t.replace("[m1]", "*x"), /^f:9:13 no &x stands before it/],
+  ["alias within itself", (t) => t.replace("[m1]", "&a [ *a ]"), /^f:9:18 the alias stands within its own anchor/],
+  ["tag", (t) => t.replace("[m1]", "!foo m1"), /^f:9:13 a tag/],
+  ["a list as a file", () => "- a\n", /^f:1:1 \["a"\]: must be a section/],
+  ["empty file", () => "", /^f:1:1 the file is empty/],
+  ["only comments", () => "# nothing\n", /^f:1:1 the file is empty/],
+  ["not UTF-8", (t) => t.replace("m1", "m\ufffd"), /^f:7:16 a sign that is not UTF-8/],
+  [
+    "full-width colon without space",
+    (t) => t.replace("name: prod", "name：prod"),
+    /^f:4:7 "name：": a full-width colon/,
+  ],
+  [
+    "full-width comma",
+    (t) => t.replace("m1, address", "m1，address"),
+    /^f:7:17 "，": a full-width comma stands here; write ,/,
+  ],
+  ["typographic quotes", (t) => t.replace("name: prod", "name: “prod”"), /^f:4:9 "“": a typographic quotation mark/],
+  [
+    "foreign space",
+    (t) => t.replace("name: prod", "name:\u00a0prod"),
+    /^f:4:8 "\u00a0": a space that YAML does not know/,
+  ],
+];
+
+for (const [name, change, wanted] of FAULTS)
+  test(`told with line and column: ${name}`, () => {
+    const text = change(small);
+    assert.notEqual(text, small);
+    const problems = said(text);
+    assert.match(problems[0] ?? "nothing", wanted, problems.join("\n"));
+    assert.throws(() => parseCluster(text, "f"), ConfigError);
+  });
+
+test("signs that look alike are left alone in quotes, comments and text blocks", () => {
+  const text = `${small}  # note：“x”\n  host: "192.0.2.7 a" # 名字： b\n  dns:\n    coredns:\n      additionalConfigs: |\n        # zone： “x”，y\n`;
+  assert.deepEqual(said(text), []);
+  assert.equal(parseCluster(text, "f").spec.dns.coredns.additionalConfigs, "# zone： “x”，y\n");
+});
+
+test("after look-alikes, lines and columns are those of the file", () => {
+  const text = small.replace("m1, address: 192.0.2.1", "m1, address：192.0.2.1, prot: 1");
+  assert.deepEqual(
+    said(text).map((problem) => problem.split(" ")[0]),
+    ["f:7:26", "f:7:38"],
+  );
+});
+
+test("CRLF and BOM change nothing", () => {
+  const plain = parseCluster(small, "f");
+  assert.deepEqual(parseCluster(`\ufeff${small.replaceAll("\n", "\r\n")}`, "f"), plain);
+  const faulty = small.replace("address", "adress");
+  assert.deepEqual(said(`\ufeff${faulty.replaceAll("\n", "\r\n")}`), said(faulty));
+});
+
+test("every problem comes in one go, those between fields too", () => {
+  const problems = said(
+    `${small}    worker: [m9]\n  etcd: { typ: kubeadm }\n  network: { kubePodsCIDR: 10.234.1.0/18 }\n`,
+  );
+  assert.equal(problems.length, 3, problems.join("\n"));
+});
+
+test("values come from the environment and the stack's configuration", () => {
+  const text = small.replace(
+    "192.0.2.1 }",
+    '"${env:ADDRESS}", port: "${env:PORT}", password: "a${config:pass}", sudoPassword: "${config:number}" }',
+  );
+  const sources = { env: { ADDRESS: "192.0.2.7", PORT: "2222" }, config: { pass: "b", number: "123" } };
+  const { address, port, password, sudoPassword } = { ...parseCluster(text, "f", sources).spec.hosts[0] };
+  assert.deepEqual([address, port, password, sudoPassword], ["192.0.2.7", 2222, "ab", "123"]);
+
+  const missing = said(text, { env: { ADDRESS: "192.0.2.7" } });
+  assert.match(
+    missing[0] ?? "",
+    /^f:7:52 spec\.hosts\[0\]\.port: "\$\{env:PORT\}": the environment variable PORT is not set/,
+  );
+  assert.match(missing[1] ?? "", /has no pass; write pulumi config set --secret pass/);
+  assert.equal(missing.length, 3, missing.join("\n"));
+});
+
+test("values of the configuration that are not at hand count as right", () => {
+  const text = small.replace("192.0.2.1 }", '"${config:address}", password: "${config:p}" }');
+  assert.deepEqual(said(text, { config: "later" }), []);
+});
+
+test("secrets, and what came from elsewhere, are never shown", () => {
+  const text = small.replace("192.0.2.1 }", '"${env:A}", password: 12345, privateKeyPath: [hush] }');
+  const all = said(text, { env: { A: "hidden value" } }).join("\n");
+  assert.match(all, /\$\{env:A\}/);
+  assert.doesNotMatch(all, /hidden/);
+  assert.match(all, /password: "\*\*\*": must be text/);
+});
+
+test("a YAML bomb is refused in little time and memory", () => {
+  const rows = Array.from({ length: 12 }, (_, i) => `x${i + 1}: &x${i + 1} [${`*x${i}, `.repeat(10)}]`);
+  const text = `x0: &x0 [a, b]\n${rows.join("\n")}\n${small}`;
+  assert.match(said(text)[0] ?? "", /^f:\d+:\d+ aliases expand to more than 100000 values/);
+});
+
+test("nesting without end is refused before the parser takes it up", () => {
+  for (const text of ["[".repeat(200_000), "- ".repeat(100_000), "{a: ".repeat(100_000), "? ".repeat(100_000)])
+    assert.match(said(text)[0] ?? "", /^f:1:\d+ sections stand within sections more than 64 deep/);
+  const stairs = Array.from({ length: 500 }, (_, i) => `${" ".repeat(i)}a:`).join("\n");
+  assert.match(said(stairs)[0] ?? "", /^f:65:\d+ sections stand within/);
+});
+
+test("ten thousand hosts are parsed", (t) => {
+  const rows = Array.from(
+    { length: 10_000 },
+    (_, i) => `    - { name: w${i}, address: 10.${i >> 16}.${(i >> 8) & 255}.${i & 255} }`,
+  );
+  const text = small
+    .replace("  roleGroups:", `${rows.join("\n")}\n  roleGroups:\n    worker: ["w[0:9999]"]`)
+    .concat(
+      "  network: { kubePodsCIDR: 172.16.0.0/12, kubeServiceCIDR: 192.168.0.0/16 }\n  kubernetes: { nodeCidrMaskSize: 26, maxPods: 60 }\n",
+    );
+  const start = performance.now();
+  const { spec } = parseCluster(text, "f");
+  t.diagnostic(`${Math.round(performance.now() - start)} ms`);
+  assert.equal(spec.hosts.length, 10_001);
+});
+
+/** A generator that gives the same numbers in every run. */
+function numbers(seed: number) {
+  let state = seed;
+  return (below: number): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+const SCRAPS = [
+  ...Array.from("：，“\t\u00a0{}[]&*!|>'\"%@`#:-? \n\0"),
+  "\r\n",
+  "- ",
+  ": ",
+  "&a ",
+  "*a",
+  "!!binary ",
+  "<<: *a",
+  "${env:",
+  "${config:X}",
+  "__proto__: 1",
+  "null",
+  "~",
+  ".nan",
+  "1e999",
+  "0x7fffffffffffffff",
+  "yes",
+  "\ufeff",
+  "\ud800",
+  "constructor: {}",
+  "---\n",
+  "  ",
+];
+
+function mutate(text: string, next: (below: number) => number): string {
+  const at = next(text.length);
+  const length = next(30);
+  const rows = text.split("\n");
+  const row = next(rows.length);
+  const kinds: (() => string)[] = [
+    () => text.slice(0, at) + (SCRAPS[next(SCRAPS.length)] ?? "") + text.slice(at),
+    () => text.slice(0, at) + text.slice(at + length),
+    () => text.slice(0, at) + text.slice(at, at + length) + text.slice(at),
+    () => rows.toSpliced(row, 1).join("\n"),
+    () => rows.toSpliced(row, 0, rows[next(rows.length)] ?? "").join("\n"),
+    () => rows.with(row, ` ${rows[row] ?? ""}`).join("\n"),
+    () => rows.with(row, (rows[row] ?? "").replace(/:.*/, `: ${SCRAPS[next(SCRAPS.length)] ?? ""}`)).join("\n"),
+    () => text.slice(0, at),
+  ];
+  return kinds[next(kinds.length)]?.() ?? text;
+}
+
+test("a thousand mutated files: a cluster, or problems with line and column, and nothing else", (t) => {
+  let refused = 0;
+  for (let seed = 1; seed <= 1000; seed++) {
+    const next = numbers(seed);
+    let text = seed % 2 === 0 ? corrected : small;
+    for (let i = 0; i <= next(3); i++) text = mutate(text, next);
+    try {
+      parseCluster(text, "f");
+    } catch (error) {
+      refused += 1;
+      assert.ok(
+        error instanceof ConfigError,
+        `seed ${seed}: ${error instanceof Error ? (error.stack ?? "") : String(error)}`,
+      );
+      const rows = text.split("\n").length;
+      assert.ok(error.problems.length > 0, `seed ${seed}`);
+      for (const { line = 0, col = 0, message } of error.problems)
+        assert.ok(line >= 1 && line <= rows && col >= 1 && message !== "", `seed ${seed}: ${error.message}`);
+      for (const line of error.message.split("\n")) assert.match(line, /^f:\d+:\d+ |^… and \d+ more$/, `seed ${seed}`);
+    }
+  }
+  t.diagnostic(`${refused} of 1000 refused`);
+  assert.ok(refused > 500 && refused < 1000);
+});
+
+test("a file that cannot be read is one line", () => {
+  const folder = mkdtempSync(join(tmpdir(), "kubexm-config-"));
+  try {
+    assert.throws(
+      () => loadCluster(join(folder, "none.yaml")),
+      (error: Error) => {
+        assert.ok(error instanceof UnreadableError);
+        assert.match(error.message, /none\.yaml: there is no such file; name the cluster file with -f$/);
+        return true;
+      },
+    );
+    assert.throws(() => loadCluster(folder), /it is a folder/);
+    const file = join(folder, "cluster.yaml");
+    writeFileSync(file, small);
+    assert.equal(loadCluster(file).name, "prod");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("a program's problems have paths without lines", () => {
+  assert.throws(() => parseSpec("prod", { hosts: [{ name: "m1", address: 5 }], roleGroups: { master: ["m2"] } }), {
+    name: "ConfigError",
+    message:
+      'cluster prod: hosts[0].address: 5: must be text; write "5" in quotes\n' +
+      'cluster prod: roleGroups.master[0]: "m2": m2 is not among hosts; write m1, or add the host',
+  });
+  assert.throws(
+    () => parseSpec("Prod 1", { hosts: [{ name: "m1", address: "192.0.2.1" }], roleGroups: { master: ["m1"] } }),
+    /cluster Prod 1: is not a cluster's name/,
+  );
+});
