@@ -21,6 +21,8 @@ export interface Live {
   /** Milliseconds for one round trip, as far as known. */
   rttMs: number;
   closed: boolean;
+  /** As the host proved it. */
+  hostKey: Buffer;
   /** Whether an idle connection lets the process end. */
   hold: (busy: boolean) => void;
   /** Reads from the network and writes to it, for connections that have their own socket. */
@@ -127,7 +129,6 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
   let connected = forward !== undefined;
   let rttMs = 0;
   let keyProblem: RemoteError | undefined;
-  let hostKey: Buffer | undefined;
   const live = liveOf(client, sock);
 
   const ready = new Promise<void>((resolve, reject) => {
@@ -157,7 +158,7 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
           : new Dropped("the connection was closed during the handshake"),
       );
     });
-    client.on("handshake", () => hostKey && check.proven(hostKey));
+    client.on("handshake", () => check.proven(live.hostKey));
     client.on("ready", () => {
       clearTimeout(timer);
       resolve();
@@ -169,7 +170,7 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
     client.connect({
       ...configFor(target, sock, check, auth),
       hostVerifier: (key: Buffer) => {
-        hostKey = key;
+        live.hostKey = key;
         keyProblem = check.problem(key);
         if (!keyProblem && isCertificate(key)) useCertifiedKey(client, key);
         return keyProblem === undefined;
@@ -199,6 +200,7 @@ function liveOf(client: Client, sock: Socket | Duplex): Live {
     client,
     rttMs: 0,
     closed: false,
+    hostKey: Buffer.alloc(0),
     hold: (busy) => (busy ? own?.ref() : own?.unref()),
     bytes: () => ({ read: own?.bytesRead ?? 0, written: own?.bytesWritten ?? 0 }),
   };

@@ -19,7 +19,7 @@ export async function connect(spec: HostSpec): Promise<Remote> {
   const target = resolveTarget(spec);
   const link = linkTo(target);
   const seat = { link, target };
-  await connectLink(link);
+  await connectLink(link, target);
   const known = remotes.get(link) ?? new Map<string, Remote>();
   remotes.set(link, known);
   const remote = known.get(spec.name) ?? {

@@ -6,6 +6,7 @@ import type { Client, ClientChannel } from "ssh2";
 import { RemoteError } from "../errors";
 import { dial, type Live } from "./dial";
 import { endpoint, failure, textOf } from "./failure";
+import { hostKeyCheck } from "./host-key";
 import type { Elevation } from "./sudo";
 import { targetKey, type Target } from "./target";
 
@@ -64,15 +65,12 @@ export function countConnections(): Counters & { open: number } {
   };
 }
 
-function sameCredentials(a: Target, b: Target): boolean {
-  const of = (t: Target) => JSON.stringify([t.password, t.sudoPassword, t.privateKey, t.privateKeyPath, t.passphrase]);
-  return of(a) === of(b) && JSON.stringify(a) === JSON.stringify(b);
-}
+const same = (a: Target, b: Target) => JSON.stringify(a) === JSON.stringify(b);
 
 export function linkTo(target: Target): Link {
   const key = targetKey(target);
   const found = links.get(key);
-  if (found && (found.live !== undefined || sameCredentials(found.target, target))) return found;
+  if (found && (found.live !== undefined || found.users > 0 || same(found.target, target))) return found;
   const lane = (concurrency: number) => new PQueue({ concurrency });
   const link: Link = {
     target,
@@ -258,9 +256,11 @@ export function withSession<T>(
   return using(link, () => (lane === "urgent" ? work() : link.lanes[lane].add<T>(work)));
 }
 
-/** Logs in, unless that is done. */
-export async function connectLink(link: Link): Promise<void> {
-  await using(link, () => acquire(link));
+/** Logs in, unless that is done. Who checks host keys in another way than the first user does so here too. */
+export async function connectLink(link: Link, target: Target): Promise<void> {
+  const live = await using(link, () => acquire(link));
+  const keyProblem = same(link.target, target) ? undefined : hostKeyCheck(target).problem(live.hostKey);
+  if (keyProblem) throw keyProblem;
 }
 
 /** The round-trip time, dialling if need be. */

@@ -46,7 +46,9 @@ function words(text: string): string[] {
 function keywordOf(line: string): { keyword: string; args: string[] } | undefined {
   const found = /^\s*([A-Za-z0-9]+)(?:\s*=\s*|\s+)(.*?)\s*$/.exec(line);
   if (!found?.[1] || found[2] === undefined) return undefined;
-  return { keyword: found[1].toLowerCase(), args: words(found[2]) };
+  const all = words(found[2]);
+  const comment = all.findIndex((word) => word.startsWith("#"));
+  return { keyword: found[1].toLowerCase(), args: comment < 0 ? all : all.slice(0, comment) };
 }
 
 /** Files named by an Include, with their text; a pattern that fits nothing gives none. */
@@ -98,7 +100,7 @@ export function parseSshConfig(text: string, alias: string, include: Include = (
   const hostName = first("hostname")?.[0];
   const user = first("user")?.[0];
   const port = Number(first("port")?.[0]);
-  const jump = first("proxyjump")?.join(",").split(",");
+  const jump = first("proxyjump")?.join(",").split(",").filter(Boolean);
   const knownHosts = first("userknownhostsfile");
   const host = hostName && expandTokens(hostName, { h: alias, "%": "%" });
   const tokens = { d: homedir(), h: host ?? alias, n: alias, r: user ?? "root", u: userInfo().username, "%": "%" };

@@ -159,18 +159,18 @@ function gapless() {
   let count = 0;
   let ended = false;
   let wake = () => undefined as void;
-  const begun = deferred<boolean>();
+  const begun = deferred<undefined>();
   return {
     begun: begun.promise,
     add: (number: number) => {
       done.add(number);
       while (done.delete(count)) count++;
-      begun.resolve(true);
+      begun.resolve(undefined);
       wake();
     },
     end: () => {
       ended = true;
-      begun.resolve(false);
+      begun.resolve(undefined);
       wake();
     },
     counts: async function* (): AsyncGenerator<number> {
@@ -198,13 +198,12 @@ async function striped(it: Try): Promise<void> {
       ...job(it, stripeProgram(it), title, (channel) => sendBlocks(channel, blocks)),
       onLine: (line) => complete.add(Number(line)),
     });
-  // Only when a block is through: if the host gives us few sessions, a stripe must have got the first.
-  const final = async () =>
-    (await complete.begun) &&
-    performed(
-      it,
-      job(it, finalProgram(it), title, (channel) => sendCounts(channel, complete.counts())),
-    );
+  const final = async () => {
+    // A session for this one only when a block is through: if the host gives few, a stripe must have had the first.
+    await complete.begun;
+    const counts = (channel: ClientChannel) => sendCounts(channel, complete.counts());
+    await performed(it, job(it, finalProgram(it), title, counts));
+  };
   const stripes = Promise.allSettled(Array.from({ length: STRIPES }, stripe)).finally(complete.end);
   const [sent, [checked]] = await Promise.all([stripes, Promise.allSettled([final()])]);
   await blocks.return(undefined);

@@ -1,0 +1,224 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { RemoteError, type RemoteReason } from "../../provider/errors";
+import { lines, Secret, sh } from "../../provider/shell";
+import { closeAll, connect, type Remote } from "../../provider/ssh";
+import { wrap } from "../../provider/ssh/exec";
+import { STDOUT_LIMIT } from "../../provider/ssh/output";
+import { commandText } from "../../provider/ssh/sudo";
+import { folder, realShell, startServer, type TestServer } from "./ssh-server";
+
+const dir = folder();
+let host: TestServer;
+let remote: Remote;
+
+before(async () => {
+  host = await startServer();
+  remote = await connect(host.spec());
+});
+after(async () => {
+  await closeAll();
+  host.stop();
+  dir.remove();
+});
+
+async function failing(work: Promise<unknown>, reason: RemoteReason): Promise<RemoteError> {
+  const error: unknown = await work.then(
+    (result) => assert.fail(`it succeeded: ${JSON.stringify(result)}`),
+    (caught: unknown) => caught,
+  );
+  assert.ok(error instanceof RemoteError, String(error));
+  assert.equal(error.failure.reason, reason, error.message);
+  return error;
+}
+
+const odd = 'a\'b "c" $(touch x) `y` \\ \n $HOME ; é漢🦀 -e';
+
+const results: readonly [name: string, script: ReturnType<typeof sh>, want: { stdout?: string; stderr?: string }][] = [
+  ["output", sh`echo out; echo err >&2`, { stdout: "out\n", stderr: "err\n" }],
+  ["nothing", sh``, { stdout: "", stderr: "" }],
+  ["only a comment", sh`# nothing`, { stdout: "" }],
+  ["no newline", sh`printf x`, { stdout: "x" }],
+  ["odd text", sh`printf %s ${odd}`, { stdout: odd }],
+  ["secret", sh`printf %s ${new Secret("s3cret")}`, { stdout: "s3cret" }],
+  ["commands cannot eat the script", sh`cat; cat >/dev/null; echo still`, { stdout: "still\n" }],
+  ["here document", lines(sh`cat <<'EOF'`, sh`a $b`, sh`EOF`, sh`echo c`), { stdout: "a $b\nc\n" }],
+  ["locale and path", sh`echo "$LC_ALL"; case ":$PATH:" in *:/usr/sbin:*) echo sbin;; esac`, { stdout: "C\nsbin\n" }],
+  ["a line that looks like our marker", sh`echo kubexm:begin; echo x`, { stdout: "kubexm:begin\nx\n" }],
+  ["functions and loops", sh`f() { echo "$1"; }; for i in 1 2; do f $i; done`, { stdout: "1\n2\n" }],
+  ["an early good end", sh`echo a; exit 0; echo b`, { stdout: "a\n" }],
+];
+
+for (const [name, script, want] of results)
+  test(`run: ${name}`, async () => {
+    const result = await remote.run(script);
+    assert.equal(result.code, 0);
+    assert.deepEqual({ ...result, ...want }, result);
+  });
+
+test("the whole script arrives, whatever its length", async () => {
+  const big = "z".repeat(1_000_000);
+  assert.equal((await remote.run(sh`x=${big}; printf %s "$x" | wc -c`)).stdout.trim(), "1000000");
+});
+
+const failures: readonly [name: string, script: ReturnType<typeof sh>, code: number, says: RegExp][] = [
+  ["exit code", sh`echo no >&2; exit 3`, 3, /exit code: 3[\s\S]*no/],
+  ["last command", sh`false`, 1, /false/],
+  ["set -e", sh`set -e; false; echo not here`, 1, /set -e/],
+  ["command not found", sh`no-such-command`, 127, /not found/],
+  ["syntax error: nothing of it is run", sh`touch ${join(dir.path, "half")}; if true`, 2, /[Ss]yntax error/],
+];
+
+for (const [name, script, code, says] of failures)
+  test(`run fails: ${name}`, async () => {
+    const error = await failing(remote.run(script), "exit");
+    assert.equal(error.failure.code, code);
+    assert.equal(error.failure.host, "m1");
+    assert.match(error.message, says);
+    assert.equal(existsSync(join(dir.path, "half")), false);
+  });
+
+test("other exit codes can be good", async () => {
+  assert.equal((await remote.run(sh`exit 3`, { ok: [0, 3] })).code, 3);
+  await failing(remote.run(sh`:`, { ok: [3] }), "exit");
+});
+
+test("half a script, as after a lost connection, does nothing", () => {
+  const path = join(dir.path, "cut");
+  const whole = `${commandText("user", "script", 10, "kubexm-0")}`;
+  assert.match(whole, /^exec timeout -k 10 10 \/bin\/sh -s kubexm-0$/);
+  for (const cut of [0.5, 0.9, 0.99]) {
+    const text = wrapped(path);
+    spawnSync("/bin/sh", ["-s"], { input: text.slice(0, Math.floor(text.lastIndexOf("}") * cut)) });
+    assert.equal(existsSync(path), false, `cut at ${cut}`);
+  }
+  spawnSync("/bin/sh", ["-s"], { input: wrapped(path) });
+  assert.equal(existsSync(path), true);
+});
+
+function wrapped(path: string): string {
+  return wrap(sh`touch ${path}; echo ${"x".repeat(1000)}`);
+}
+
+test("a killed shell is a failure with the signal's name", async () => {
+  const host = await startServer({
+    exec: (channel) => {
+      channel.write("kubexm:begin\n");
+      channel.exit("TERM", false, "");
+      channel.end();
+    },
+  });
+  try {
+    const error = await failing((await connect(host.spec())).run(sh`:`), "signal");
+    assert.equal(error.failure.signal, "SIGTERM");
+  } finally {
+    host.stop();
+  }
+});
+
+test("a command that takes too long is ended on the host", async () => {
+  const marker = join(dir.path, "late");
+  const error = await failing(remote.run(sh`sleep 2; touch ${marker}`, { timeout: 1 }), "timeout");
+  assert.match(error.message, /not done within 1 s/);
+  assert.equal((await remote.run(sh`sleep 1.5; [ -e ${marker} ] || echo none`)).stdout, "none\n");
+});
+
+test("a result of 124 that came early is no timeout", async () => {
+  assert.equal((await failing(remote.run(sh`exit 124`), "exit")).failure.code, 124);
+});
+
+test("cancelling ends the command on the host", async () => {
+  const abort = new AbortController();
+  const marker = join(dir.path, "alive");
+  const script = sh`while :; do touch ${marker}; sleep 0.05; done`;
+  const work = failing(remote.run(script, { signal: abort.signal }), "cancelled");
+  while (!existsSync(marker)) await new Promise((resolve) => setTimeout(resolve, 20));
+  abort.abort();
+  await work;
+  const seen = await remote.run(sh`sleep 0.2; rm -f ${marker}; sleep 0.3; [ -e ${marker} ] || echo quiet`);
+  assert.equal(seen.stdout, "quiet\n");
+});
+
+test("what is cancelled before its turn never starts", async () => {
+  const abort = new AbortController();
+  const marker = join(dir.path, "never");
+  const busy = Array.from({ length: 4 }, () => remote.run(sh`sleep 0.3`));
+  const work = failing(remote.run(sh`touch ${marker}`, { signal: abort.signal }), "cancelled");
+  abort.abort();
+  await work;
+  await Promise.all(busy);
+  await remote.run(sh`:`);
+  assert.equal(existsSync(marker), false);
+  await failing(remote.run(sh`touch ${marker}`, { signal: abort.signal }), "cancelled");
+});
+
+test("a daemon that keeps the channel open does not keep the result", async () => {
+  const pid = (await remote.run(sh`sleep 60 & echo $!`)).stdout.trim();
+  assert.equal((await remote.run(sh`kill ${pid} && echo alive`)).stdout, "alive\n");
+});
+
+test("unread floods end, and leave head and tail", async () => {
+  const result = await remote.run(sh`echo first; head -c 40000000 /dev/zero | tr '\000' x; echo; echo last`);
+  assert.ok(result.stdout.length < STDOUT_LIMIT + 100);
+  assert.ok(result.stdout.startsWith("first\nxxx") && result.stdout.endsWith("x\nlast\n"));
+  assert.match(result.stdout, /\d+ bytes left out/);
+  const errors = await remote.run(sh`head -c 5000000 /dev/zero | tr '\000' x >&2; echo done`);
+  assert.equal(errors.stdout, "done\n");
+});
+
+test("lines are told as they come", async () => {
+  const seen: string[] = [];
+  const abort = new AbortController();
+  const work = remote.run(sh`echo one; printf two; echo; printf three; while :; do sleep 0.05; done`, {
+    signal: abort.signal,
+    onLine: (line) => {
+      seen.push(line);
+      if (line === "two") abort.abort();
+    },
+  });
+  await failing(work, "cancelled");
+  assert.deepEqual(seen.slice(0, 2), ["one", "two"]);
+});
+
+test("noise of login shells is not output", async () => {
+  const noisy = await startServer({
+    exec: (channel, command) => {
+      channel.write("Welcome to the machine\n");
+      realShell(channel, command);
+    },
+  });
+  try {
+    assert.equal((await (await connect(noisy.spec())).run(sh`echo x`)).stdout, "x\n");
+  } finally {
+    noisy.stop();
+  }
+});
+
+test("an account without a usable shell is told with its own words", async () => {
+  const nologin = await startServer({
+    exec: (channel) => {
+      channel.write("This account is currently not available.\n");
+      channel.exit(0);
+      channel.end();
+    },
+  });
+  try {
+    const error = await failing((await connect(nologin.spec())).run(sh`echo x`), "channel");
+    assert.match(error.message, /not available/);
+  } finally {
+    nologin.stop();
+  }
+});
+
+test("no secret is in the command line, and none in errors", async () => {
+  const canary = "canary-4711";
+  const error = await failing(
+    remote.run(sh`cat /proc/$$/cmdline; echo ${new Secret(canary)} >/dev/null; exit 5`),
+    "exit",
+  );
+  assert.ok(!error.message.includes(canary));
+  assert.ok(!host.commands.join("\n").includes(canary));
+});

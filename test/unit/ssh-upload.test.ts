@@ -1,0 +1,315 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { after, before, test } from "node:test";
+import type { ServerChannel } from "ssh2";
+import { RemoteError } from "../../provider/errors";
+import { closeAll, connect, type Remote, type Upload } from "../../provider/ssh";
+import { linkTo } from "../../provider/ssh/link";
+import { resolveTarget } from "../../provider/ssh/target";
+import { folder, realShell, startServer, type ServerOptions, type TestServer } from "./ssh-server";
+
+const dir = folder();
+let host: TestServer;
+let remote: Remote;
+let count = 0;
+
+before(async () => {
+  host = await startServer();
+  remote = await connect(host.spec());
+});
+after(async () => {
+  await closeAll();
+  host.stop();
+  dir.remove();
+});
+
+const sha256 = (body: Buffer) => createHash("sha256").update(body).digest("hex");
+
+/** A folder of its own for each case, so that what is left over shows. */
+function place(): string {
+  const path = join(dir.path, `case${++count}`);
+  mkdirSync(path);
+  return path;
+}
+
+const of = (to: string, body: Buffer): Upload => ({ to, source: body, bytes: body.length, sha256: sha256(body) });
+
+function inChunks(body: Buffer, size: number): () => Readable {
+  return () =>
+    Readable.from(
+      (function* () {
+        for (let at = 0; at < body.length; at += size) yield body.subarray(at, at + size);
+      })(),
+    );
+}
+
+const MiB = 1024 * 1024;
+const bodies: readonly [name: string, body: Buffer][] = [
+  ["empty", Buffer.alloc(0)],
+  ["one byte", Buffer.from("x")],
+  ["binary with newlines", Buffer.from([0, 10, 13, 0, 255, 10])],
+  ["one block", randomBytes(2 * MiB)],
+  ["odd size", randomBytes(3 * MiB + 17)],
+];
+const far: readonly [name: string, body: Buffer][] = [
+  ["whole blocks", randomBytes(8 * MiB)],
+  ["odd size", randomBytes(9 * MiB + 12_345)],
+];
+
+/** As if the host were far away: big bodies then go over several sessions. */
+async function farAway(server: TestServer, seat: Remote, rttMs = 50): Promise<void> {
+  const live = await linkTo(resolveTarget(server.spec())).live;
+  assert.ok(live && seat.name === "m1");
+  Object.defineProperty(live, "rttMs", { get: () => rttMs });
+}
+
+async function uploaded(to: Remote, body: Buffer, source: Upload["source"]): Promise<void> {
+  const path = place();
+  const file = join(path, "file");
+  await to.upload({ ...of(file, body), source });
+  assert.ok(readFileSync(file).equals(body));
+  assert.equal(statSync(file).mode & 0o7777, 0o600);
+  assert.deepEqual(readdirSync(path), ["file"]);
+}
+
+for (const [name, body] of bodies) {
+  test(`upload: ${name}`, () => uploaded(remote, body, body));
+  test(`upload of a stream: ${name}`, () => uploaded(remote, body, inChunks(body, 70_001)));
+}
+
+for (const [name, body] of far)
+  for (const maxSessions of [1, 2, 10])
+    test(`upload over a long way: ${name}, ${maxSessions} sessions`, async () => {
+      const server = await startServer({ maxSessions });
+      try {
+        const there = await connect(server.spec());
+        await farAway(server, there);
+        const before = server.commands.length;
+        await uploaded(there, body, inChunks(body, 300_007));
+        await uploaded(there, body, body);
+        assert.ok(server.commands.length - before >= 4, "it went over several sessions");
+        assert.equal(server.logins(), 1);
+      } finally {
+        server.stop();
+      }
+    });
+
+for (const name of ["with space", "quo'te", 'dou"ble', "$(touch hacked)", "-dash", "back\\slash", "*", "é漢🦀", ";x"])
+  test(`upload to a file named ${name}`, async () => {
+    const path = place();
+    await remote.upload(of(join(path, name), Buffer.from(name)));
+    assert.deepEqual(readdirSync(path), [name]);
+    assert.equal(readFileSync(join(path, name), "utf8"), name);
+  });
+
+test("a path with a newline is refused before anything is sent", async () => {
+  const before = host.commands.length;
+  await assert.rejects(remote.upload(of(join(place(), "a\nb"), Buffer.from("x"))), /newline/);
+  assert.equal(host.commands.length, before);
+});
+
+test("an older file is replaced; a link is replaced, not followed", async () => {
+  const path = place();
+  writeFileSync(join(path, "file"), "old");
+  chmodSync(join(path, "file"), 0o666);
+  writeFileSync(join(path, "aim"), "aim");
+  symlinkSync("aim", join(path, "link"));
+  await remote.upload(of(join(path, "file"), Buffer.from("new")));
+  await remote.upload(of(join(path, "link"), Buffer.from("new")));
+  assert.equal(readFileSync(join(path, "file"), "utf8"), "new");
+  assert.equal(statSync(join(path, "file")).mode & 0o777, 0o600);
+  assert.equal(readFileSync(join(path, "aim"), "utf8"), "aim");
+  assert.equal(readFileSync(join(path, "link"), "utf8"), "new");
+});
+
+async function refused(work: Promise<void>): Promise<Error> {
+  return work.then(
+    () => assert.fail("it succeeded"),
+    (error: unknown) => (error instanceof Error ? error : assert.fail(String(error))),
+  );
+}
+
+const body = randomBytes(9 * MiB);
+const faults: readonly [name: string, upload: (to: string) => Upload, says: RegExp][] = [
+  ["another checksum was announced", (to) => ({ ...of(to, body), sha256: "0".repeat(64) }), /not what was announced/],
+  ["the source is shorter", (to) => ({ ...of(to, body), source: body.subarray(0, 100) }), /100 bytes/],
+  [
+    "the source is longer",
+    (to) => ({ ...of(to, body), source: Buffer.concat([body, body]) }),
+    /not what was announced/,
+  ],
+  [
+    "the source breaks",
+    (to) => ({
+      ...of(to, body),
+      source: () =>
+        Readable.from(
+          (function* () {
+            yield body.subarray(0, 1000);
+            throw new Error("disk gone");
+          })(),
+        ),
+    }),
+    /could not be read/,
+  ],
+];
+
+for (const way of ["near", "far"] as const)
+  for (const [name, upload, says] of faults)
+    test(`upload refused (${way}): ${name}`, async () => {
+      const server = await startServer();
+      try {
+        const there = await connect(server.spec());
+        await farAway(server, there, way === "far" ? 50 : 0);
+        const path = place();
+        writeFileSync(join(path, "file"), "old");
+        assert.match((await refused(there.upload(upload(join(path, "file"))))).message, says);
+        assert.deepEqual(readdirSync(path), ["file"]);
+        assert.equal(readFileSync(join(path, "file"), "utf8"), "old");
+      } finally {
+        server.stop();
+      }
+    });
+
+test("a missing folder is named", async () => {
+  const error = await refused(remote.upload(of(join(dir.path, "none", "file"), Buffer.from("x"))));
+  assert.ok(error instanceof RemoteError);
+  assert.match(error.message, /m1.*upload .*none\/file[\s\S]*none/);
+});
+
+/** A shell whose stdin from the network passes through `change`, once or always. */
+function tampering(change: (chunk: Buffer) => Buffer, times: number): ServerOptions {
+  let left = times;
+  return {
+    exec: (channel, command) => {
+      if (!command.includes("eval") || left-- <= 0) return realShell(channel, command);
+      const child = spawn("/bin/sh", ["-c", command], { stdio: "pipe" });
+      channel.on("data", (chunk: Buffer) => child.stdin.write(change(chunk)));
+      channel.on("end", () => child.stdin.end());
+      child.stdout.on("data", (chunk) => channel.write(chunk));
+      child.stderr.on("data", (chunk) => channel.stderr.write(chunk));
+      child.on("close", (code) => {
+        channel.exit(code ?? 1);
+        channel.end();
+      });
+    },
+  };
+}
+
+const marked = Buffer.from(`${"a".repeat(5000)}MARK${"b".repeat(5000)}`);
+const flip = (chunk: Buffer) => Buffer.from(chunk.toString("latin1").replace("MARK", "MaRK"), "latin1");
+
+for (const [times, ok] of [
+  [1, true],
+  [2, false],
+] as const)
+  test(`content damaged on the way ${times} times is ${ok ? "sent again" : "refused"}`, async () => {
+    const server = await startServer(tampering(flip, times));
+    try {
+      const file = join(place(), "file");
+      const work = (await connect(server.spec())).upload(of(file, marked));
+      if (ok) await work;
+      else assert.match((await refused(work)).message, /arrived damaged, twice/);
+      assert.equal(existsSync(file), ok);
+    } finally {
+      server.stop();
+    }
+  });
+
+test("a connection that breaks in the middle: nothing half is left, and it is sent again", async () => {
+  let broken = false;
+  const cut = (channel: ServerChannel, command: string) => {
+    if (broken || !command.includes("eval")) return realShell(channel, command);
+    broken = true;
+    let seen = 0;
+    const connections = [...server.connections];
+    channel.on("data", (chunk: Buffer) => {
+      seen += chunk.length;
+      if (seen > 100_000) for (const connection of connections) connection.end();
+    });
+    realShell(channel, command);
+  };
+  const server: TestServer = await startServer({ exec: cut });
+  try {
+    const path = place();
+    await (await connect(server.spec())).upload(of(join(path, "file"), body));
+    assert.ok(readFileSync(join(path, "file")).equals(body));
+    assert.equal(server.logins(), 2);
+  } finally {
+    server.stop();
+  }
+});
+
+test("a full disk is named with host and path, and leaves nothing", async () => {
+  const server = await startServer({
+    exec: (channel, command) =>
+      realShell(channel, command.replace("exec timeout", "ulimit -f 64; trap '' XFSZ; exec timeout")),
+  });
+  try {
+    const path = place();
+    const error = await refused((await connect(server.spec())).upload(of(join(path, "file"), body)));
+    assert.match(error.message, /m1: .*upload .*\/file[\s\S]*(too large|no space)/i);
+    assert.deepEqual(readdirSync(path), []);
+  } finally {
+    server.stop();
+  }
+});
+
+test("an upload can be cancelled", async () => {
+  const abort = new AbortController();
+  const endless = () =>
+    Readable.from(
+      (async function* () {
+        yield Buffer.alloc(MiB);
+        abort.abort();
+        await new Promise(() => undefined);
+      })(),
+    );
+  const path = place();
+  const error = await refused(
+    remote.upload({ to: join(path, "file"), source: endless, bytes: MiB, sha256: "", signal: abort.signal }),
+  );
+  assert.ok(error instanceof RemoteError);
+  assert.equal(error.failure.reason, "cancelled");
+});
+
+test("no more than five uploads at once from one process", async () => {
+  let open = 0;
+  let most = 0;
+  const servers = await Promise.all(
+    Array.from({ length: 8 }, () =>
+      startServer({
+        exec: (channel, command) => {
+          most = Math.max(most, ++open);
+          channel.on("close", () => open--);
+          realShell(channel, command);
+        },
+      }),
+    ),
+  );
+  try {
+    const path = place();
+    await Promise.all(
+      servers.map(async (server, i) =>
+        (await connect(server.spec())).upload(of(join(path, String(i)), randomBytes(MiB))),
+      ),
+    );
+    assert.equal(readdirSync(path).length, 8);
+    assert.ok(most <= 5, String(most));
+  } finally {
+    for (const server of servers) server.stop();
+  }
+});
