@@ -9,6 +9,8 @@ import {
   type Document,
   type ErrorCode,
   type Node,
+  type Pair,
+  type YAMLMap,
   type YAMLError,
 } from "yaml";
 import { mend } from "./lookalikes";
@@ -119,13 +121,22 @@ function placeOf(document: Document.Parsed, path: Path): Place & { exact: boolea
   return { ...place, exact: true };
 }
 
+const indexes = new WeakMap<YAMLMap, ReadonlyMap<string, Pair>>();
+
+/** The entries of a section by key, gathered once: a faulty section of many entries is asked for each of them. */
+function pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
+  const index = indexes.get(map) ?? new Map(map.items.map((pair) => [keyText(pair.key), pair]));
+  indexes.set(map, index);
+  return index;
+}
+
 function childOf(node: unknown, key: string | number): Place | undefined {
   if (isSeq(node)) {
     const item = node.items[Number(key)];
     return item === undefined ? undefined : { value: item as Node };
   }
   if (!isMap(node)) return undefined;
-  const pair = node.items.find((item) => keyText(item.key) === String(key));
+  const pair = pairsOf(node).get(String(key));
   if (pair === undefined) return undefined;
   return {
     ...(pair.key !== null && { key: pair.key as Node }),

@@ -29,6 +29,9 @@ const KINDS: readonly Kind[] = [
   { pattern: /()([\u00a0\u3000])/g, name: "a space that YAML does not know", meant: " " },
 ];
 
+/** Whoever has more of them knows what to look for. */
+const MOST_SLIPS = 1000;
+
 interface Token {
   offset: number;
   source: string;
@@ -79,7 +82,8 @@ export function mend(text: string): Mended {
   if (!/[：，“”„«»‘’\u00a0\u3000]/.test(text)) return { text, slips: [], original: (offset) => offset };
   const slips = plainText(text)
     .flatMap(slipsOf)
-    .sort((a, b) => a.offset - b.offset);
+    .sort((a, b) => a.offset - b.offset)
+    .slice(0, MOST_SLIPS);
   const inserted: number[] = [];
   let mended = "";
   let from = 0;
