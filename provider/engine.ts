@@ -1,7 +1,19 @@
 import PQueue from "p-queue";
+import { bulks } from "./bulk";
 import { RemoteError } from "./errors";
 import type { RunLog } from "./log";
-import { addWord, keyOf, lookScript, makeScript, newMark, reader, undoScript, type Holder, type Work } from "./script";
+import {
+  addWord,
+  bulkNames,
+  keyOf,
+  lookScript,
+  makeScript,
+  newMark,
+  reader,
+  undoScript,
+  type Holder,
+  type Work,
+} from "./script";
 import { sh, type Command } from "./shell";
 import type { Remote } from "./ssh/remote";
 import { differences, drift, type Drift, type State, type Step } from "./step";
@@ -29,13 +41,19 @@ export async function look(remote: Remote, works: readonly Work[]): Promise<Look
   const held = works.map((work) => work.steps.map((): Looked["held"] => "none"));
   const owns: string[][] = works.map(() => []);
   const failed: string[] = [];
-  const at: { current?: Record<string, string> | undefined; complete: boolean } = { complete: false };
+  const answers: Partial<Record<string, string[]>> = {};
+  const at: { current?: Record<string, string> | undefined; bulk?: string; complete: boolean } = { complete: false };
   const line = reader(mark, {
-    other: (text) => at.current && addWord(at.current, text),
-    event: ({ kind, words: [w, s, ...rest] }) => {
+    other: (text) => {
+      if (at.bulk !== undefined) answers[at.bulk]?.push(text);
+      else if (at.current) addWord(at.current, text);
+    },
+    event: ({ kind, words: [w = "", s, ...rest] }) => {
       const work = Number(w);
       if (kind === "end") at.complete = true;
       else if (kind === "owns") owns[work]?.push([s, ...rest].join(" "));
+      else if (kind === "bulk") answers[(at.bulk = w)] = [];
+      else if (kind === "error-bulk") failed.push(`the ${w}s`);
       else if (kind === "error") failed.push(works[work]?.steps[Number(s)]?.id ?? "?");
       else if (kind === "look") {
         at.current = found[work]?.[Number(s)];
@@ -55,10 +73,22 @@ export async function look(remote: Remote, works: readonly Work[]): Promise<Look
     });
   if (failed.length > 0) throw bad("could not look");
   if (!at.complete) throw bad("the look ended early");
+  const together = new Map(
+    bulkNames(works).map(([kind, names]) => {
+      const states = bulks[kind].read(answers[kind] ?? [], names);
+      return [kind, new Map(names.map((name, i) => [name, states[i] ?? {}]))];
+    }),
+  );
+  const stateOf = (step: Step, own: State = {}): State =>
+    step.bulk ? { ...together.get(step.bulk.kind)?.get(step.bulk.name), ...own } : own;
   return works.map((work, w) => {
     const wanted = new Set(work.steps.map((step) => step.id));
     return {
-      looked: work.steps.map((step, s) => ({ step, found: found[w]?.[s] ?? {}, held: held[w]?.[s] ?? "none" })),
+      looked: work.steps.map((step, s) => ({
+        step,
+        found: stateOf(step, found[w]?.[s]),
+        held: held[w]?.[s] ?? "none",
+      })),
       stale: (owns[w] ?? []).filter((id) => !wanted.has(id)),
     };
   });

@@ -12,7 +12,13 @@ const text = readdirSync(folder)
   .map((name) => readFileSync(join(folder, name), "utf8"))
   .join("\n");
 
-export const lib = new Command(text, ". kubexm-lib");
+/** First line of the library, so that a host can tell whether its copy is this one. */
+export const libMark = `# kubexm ${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
 
-/** Changes with every edit, so that a host never mixes an old library with a new script. */
-export const libPath = `/var/lib/kubexm/lib.${createHash("sha256").update(text).digest("hex").slice(0, 12)}`;
+export const lib = new Command(`${libMark}\n${text}`, "# the library of kubexm");
+
+/**
+ * Where a host keeps it. One place for all versions: the undo scripts in the ledger use the newest, so that a mended bug
+ * is mended for what an older version did, too. In return its functions must go on serving old undo scripts.
+ */
+export const libPath = "/var/lib/kubexm/lib.sh";

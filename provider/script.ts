@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from "node:crypto";
-import { lib, libPath } from "./lib";
+import { bulks } from "./bulk";
+import { lib, libMark, libPath } from "./lib";
 import { Command, lines, sh, word } from "./shell";
-import type { Step } from "./step";
+import type { BulkKind, Step } from "./step";
 
 /** The name of a step's folder in the ledger. */
 export const keyOf = (id: string): string => createHash("sha256").update(id).digest("hex").slice(0, 16);
@@ -37,9 +38,13 @@ export function lookScript(mark: string, works: readonly Work[]): Command {
   const parts = works.map((work, w) => {
     const looks = work.steps.map((step, s) => {
       const name = word(`${w}_${s}`);
-      return sh`${lookFunction(name, step)}
+      const held = sh`entry=$L/${keyOf(step.id)}
 held=none; if [ -d $L/${keyOf(step.id)} ]; then held=others; [ -f $L/${keyOf(step.id)}/owners/${work.owner} ] && held=ours; fi
-m look ${w} ${s} $held; look_${name} || m error ${w} ${s} $?`;
+m look ${w} ${s} $held`;
+      return step.bulk
+        ? sh`${held}; applied_for`
+        : sh`${lookFunction(name, step)}
+${held}; look_${name} || m error ${w} ${s} $?`;
     });
     return lines(
       sh`for file in $L/*/owners/${work.owner}; do [ -f "$file" ] || continue; e=${new Command("${file%/owners/*}", "${file%/owners/*}")}
@@ -47,7 +52,17 @@ IFS= read -r id <"$e/id" || :; m owns ${w} "$id"; done`,
       ...looks,
     );
   });
-  return lines(head(mark), ...parts, sh`m end`);
+  const together = bulkNames(works).map(
+    ([kind, names]) => sh`m bulk ${kind}; ${bulks[kind].ask(names)} || m error-bulk ${kind}`,
+  );
+  return lines(head(mark), ...parts, ...together, sh`m end`);
+}
+
+/** The names to ask for together, each once, by kind. */
+export function bulkNames(works: readonly Work[]): [BulkKind, string[]][] {
+  const wanted = works.flatMap((work) => work.steps.flatMap((step) => step.bulk ?? []));
+  const kinds = Object.keys(bulks).filter((kind): kind is BulkKind => wanted.some((bulk) => bulk.kind === kind));
+  return kinds.map((kind) => [kind, [...new Set(wanted.flatMap((bulk) => (bulk.kind === kind ? [bulk.name] : [])))]]);
 }
 
 /** Text that the remote shell stores or feeds to a child without looking into it. */
@@ -65,12 +80,11 @@ function undoText(step: Step): Command {
   const guard =
     kept.length === 0
       ? nothing
-      : sh`if changed_since ${kept}; then note ${`kept ${step.id}: somebody changed it since`}; keep_prior; exit 0; fi`;
+      : sh`if changed_since ${kept}; then note ${`kept ${step.id}: somebody changed it since`}; ${step.onKept ?? nothing} exit 0; fi`;
   return sh`entry=$1; . ${libPath}
 look() { :
 ${step.look}
 }
-keep_prior() { :; }
 ${guard}
 set -e
 ${step.undo}`;
@@ -91,8 +105,8 @@ umask 022
 [ -d $L ] || mkdir $L || exit 1
 mkdir -p $S || exit 1
 take_lock ${holder.id} ${holder.about} ${holder.patience} || exit $?
-if [ ! -f ${libPath} ]; then
-rm -f $K/lib.*
+have=; [ -f ${libPath} ] && IFS= read -r have <${libPath}
+if [ "$have" != ${libMark} ]; then
 ${heredoc(sh`cat`, sh` >$K/lib.new || exit 1`, lib)}
 mv -f $K/lib.new ${libPath} || exit 1
 fi`;

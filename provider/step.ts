@@ -1,6 +1,9 @@
 import type { Readable } from "node:stream";
 import type { Command } from "./shell";
 
+/** Kinds of things that are looked at together, as programs cost more to start than to run. */
+export type BulkKind = "path" | "unit" | "package" | "sysctl";
+
 /** What was seen on, or is wanted of, one thing: a few short words by name. */
 export type State = Readonly<Record<string, string>>;
 
@@ -27,11 +30,15 @@ export interface Step {
   readonly id: string;
   readonly want: State;
   readonly look: Command;
+  /** Says the same as `look`, but can be asked together with others of its kind. */
+  readonly bulk?: { readonly kind: BulkKind; readonly name: string };
   readonly save?: Command;
   readonly make: Command;
   readonly undo: Command;
   /** If one of these differs from what `make` left, somebody else changed it since: undo keeps theirs and says so. */
   readonly keepIfChanged?: readonly string[];
+  /** What else is done when theirs is kept, e.g. to leave the original beside it; ends with `;`. */
+  readonly onKept?: Command;
   readonly bodies?: readonly Body[];
   readonly shown?: Shown;
   /** Neighbours with one group are recorded together before the first of them is made. */

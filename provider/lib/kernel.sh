@@ -1,11 +1,23 @@
 # Kernel parameters, modules, swap and mounts.
+sysctl_path() { # NAME → $path
+  path=/proc/sys rest=$1
+  while case $rest in *.*) : ;; *) false ;; esac do
+    path=$path/${rest%%.*} rest=${rest#*.}
+  done
+  path=$path/$rest
+}
 look_sysctl() { # NAME
-  path=/proc/sys/$(printf %s "$1" | tr . /)
+  sysctl_path "$1"
   if [ ! -e "$path" ]; then kv value absent; return; fi
-  value=$(tr '\t' ' ' <"$path") && kv value "$value"
+  value=$(cat "$path") || return 1 # not by read: the kernel answers byte-wise reads with the first number only
+  set -f
+  # shellcheck disable=SC2086
+  set -- $value # tabs become spaces
+  set +f
+  kv value "$*"
 }
 set_sysctl() { # NAME VALUE
-  path=/proc/sys/$(printf %s "$1" | tr . /)
+  sysctl_path "$1"
   if [ ! -e "$path" ]; then
     say "the kernel has no parameter $1 (is its module loaded?)"
     return 1
@@ -13,7 +25,7 @@ set_sysctl() { # NAME VALUE
   printf '%s\n' "$2" >"$path"
 }
 undo_sysctl() { # NAME
-  path=/proc/sys/$(printf %s "$1" | tr . /)
+  sysctl_path "$1"
   if [ -e "$path" ] && [ "$(was value)" != absent ]; then was value >"$path"; fi
 }
 look_module() { # NAME: a built-in one, or one that a container cannot load, is not missing

@@ -25,6 +25,11 @@ record() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before the firs
   ) || return 1
   mv -T "$new" "$entry" && sync -- "$L" 2>/dev/null
 }
+applied_for() { # the configuration a thing was last started with by us, where that is noted
+  [ -f "$entry/applied" ] || return 0
+  IFS= read -r applied <"$entry/applied" || :
+  kv applied "$applied"
+}
 owned_by() { # OWNER: keys of the entries it owns, newest first
   for file in "$L"/*/owners/"$1"; do
     [ -f "$file" ] || continue

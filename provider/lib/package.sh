@@ -3,33 +3,30 @@
 apt="apt-get -y -q -o DPkg::Lock::Timeout=600 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold"
 
 manager() { if command -v apt-get >/dev/null 2>&1; then echo apt; else echo dnf; fi; }
-installed() { # all installed packages, a line each: NAME VERSION HOLD
+package_names() { # all that are installed
   case $(manager) in
-    apt) dpkg-query -W -f '${binary:Package} ${Version} ${db:Status-Want} ${db:Status-Status}\n' | sed -n 's/ installed$//p' | sed 's/^\([^ :]*\):[^ ]*/\1/' ;;
-    *) rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE} install\n' ;;
+    apt) dpkg-query -W -f '${Package} ${db:Status-Status}\n' | sed -n 's/ installed$//p' ;;
+    *) rpm -qa --qf '%{NAME}\n' ;;
   esac
 }
-look_package() { # NAME: one query serves all packages of a script
-  [ -n "${packages_seen:-}" ] || packages_seen=$nl$(installed)$nl || return 1
-  case $packages_seen in
-    *"$nl$1 "*)
-      line=${packages_seen#*"$nl$1 "}
-      line=${line%%"$nl"*}
-      kv installed yes && kv version "${line%% *}"
-      case $line in *" hold") kv hold yes ;; *) kv hold no ;; esac
+look_package() { # NAME
+  answer=$(bulk_package "$1") || return 1
+  case $answer in
+    "$1 "*" installed")
+      rest=${answer#"$1 "}
+      kv installed yes && kv version "${rest%% *}"
+      case $answer in *" hold installed") kv hold yes ;; *) kv hold no ;; esac
       ;;
     *) kv installed no ;;
   esac
 }
 package_is_there() { # NAME VERSION(may be empty)
-  packages_seen=
   seen=$(look_package "$1")
   case $nl$seen$nl in
     *"${nl}installed=yes$nl"*) [ -z "$2" ] || case $nl$seen$nl in *"${nl}version=$2$nl"*) ;; *) return 1 ;; esac ;;
     *) return 1 ;;
   esac
 }
-package_names() { installed | sed 's/ .*//' | sort -u; }
 account_names() { sed 's/^\([^:]*\):.*/u \1/' /etc/passwd && sed 's/^\([^:]*\):.*/g \1/' /etc/group; }
 lock_holder() { # who holds the package lock, for the person who waits
   for f in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/rpm/.rpm.lock; do
@@ -81,7 +78,6 @@ ours() { # NAME: did kubexm bring it
   grep -qsxF -- "$1" "$L/packages" || grep -qsxF "package $1" "$L"/*/id
 }
 undo_package() { # NAME
-  packages_seen=
   [ "$(look_package "$1" | sed -n 's/^installed=//p')" = yes ] || return 0
   if [ "$(was installed)" = yes ]; then
     [ "$(manager)" = apt ] || return 0
@@ -106,8 +102,7 @@ sweep_packages() { # what came along, once no package that was asked for is left
   if [ -f "$L/packages" ]; then
     set --
     for name in $(cat "$L/packages"); do
-      packages_seen=${packages_seen:-$nl$(installed)$nl}
-      case $packages_seen in *"$nl$name "*) set -- "$@" "$name" ;; esac
+      if package_is_there "$name" ''; then set -- "$@" "$name"; fi
     done
     while [ $# -gt 0 ]; do
       blocked=

@@ -56,6 +56,9 @@ put_link() { # PATH TARGET
 save_path() { # PATH: keep what stands there now in the ledger entry
   if [ -e "$1" ] || [ -L "$1" ]; then cp -a -- "$1" body.new && mv -fT body.new body; fi
 }
+keep_beside() { # PATH: the original, beside what somebody else made of our file
+  if [ -e body ] || [ -L body ]; then cp -a -- body "$1.before-kubexm" && note "its original is $1.before-kubexm"; fi
+}
 restore_path() { # PATH
   tmp=$(beside "$1")
   rm -rf -- "$tmp"
@@ -79,13 +82,24 @@ undo_dir() { # PATH
   else chown -- "$(was owner):$(was group)" "$1" && chmod -- "$(was mode)" "$1"; fi
 }
 look_block() { # PATH BEGIN END
-  if [ ! -e "$1" ]; then kv block absent; return; fi
-  if ! grep -qxF -- "$2" "$1"; then kv block absent; return; fi
-  if ! sed -n "/^$2\$/,\$p" "$1" | grep -qxF -- "$3"; then
-    say "$1 has the line '$2' but no line '$3' after it; put it back or remove the rest of the block"
-    return 1
+  inside=before body=
+  if [ -e "$1" ]; then
+    while IFS= read -r line || [ -n "$line" ]; do
+      case $inside-$line in
+        "before-$2") inside=in ;;
+        "in-$3") inside=after ;;
+        in-*) body=$body$line$nl ;;
+      esac
+    done <"$1"
   fi
-  sum=$(sed -n "/^$2\$/,/^$3\$/p" "$1" | sed '1d;$d' | sha256sum) && kv block "${sum%% *}"
+  case $inside in
+    before) kv block absent ;;
+    after) sum=$(printf %s "$body" | sha256sum) && kv block "${sum%% *}" ;;
+    *)
+      say "$1 has the line '$2' but no line '$3' after it; put it back or remove the rest of the block"
+      return 1
+      ;;
+  esac
 }
 put_block() { # PATH BEGIN END <CONTENT
   need_dir "${1%/*}"

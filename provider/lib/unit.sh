@@ -12,7 +12,7 @@ look_unit() { # NAME: states of the unit, and for which configuration it was las
       case $shown in *"${nl}ActiveState=active$nl"*) kv running yes ;; *) kv running no ;; esac
       ;;
   esac
-  if [ -f "$entry/applied" ]; then kv applied "$(cat "$entry/applied")"; else kv applied never; fi
+  applied_for
 }
 unit_failed() { # NAME: its last words
   say "$1 does not run: $(systemctl is-active "$1" 2>&1)"

@@ -12,6 +12,7 @@ export function directory(path: string, { mode = "0755", owner = "root:root" }: 
     id: `path ${path}`,
     want: { type: "directory", mode: mode.replace(/^0+(?=.)/, ""), owner: user, group },
     look: sh`look_path ${path}`,
+    bulk: { kind: "path", name: path },
     make: sh`need_dir ${path.slice(0, path.lastIndexOf("/")) || "/"}; [ -d ${path} ] || mkdir -- ${path}; chown -- ${owner} ${path}; chmod -- ${mode} ${path}`,
     undo: sh`undo_dir ${path}`,
   };

@@ -33,6 +33,7 @@ export function file(path: string, content: string | Secret, options: FileOption
     id: `path ${path}`,
     want: { type: "file", sha256: sha256(text), mode: mode.replace(/^0+(?=.)/, ""), owner: user, group },
     look: sh`look_path ${path}`,
+    bulk: { kind: "path", name: path },
     save: sh`save_path ${path}`,
     make: sh`base64 -d <<'KX_CONTENT' | put_file ${path} ${mode} ${owner}
 ${carried(content)}
@@ -40,6 +41,7 @@ KX_CONTENT
 after_unit_file ${path}`,
     undo: sh`restore_path ${path}; after_unit_file ${path}`,
     keepIfChanged: ["type", "sha256"],
+    onKept: sh`keep_beside ${path};`,
     shown: { text, secret: content instanceof Secret },
     secret: content instanceof Secret,
   };

@@ -13,6 +13,7 @@ export function sysctl(path: string, values: Readonly<Record<string, string | nu
       id: `sysctl ${checkedName(name)}`,
       want: { value: String(value) },
       look: sh`look_sysctl ${name}`,
+      bulk: { kind: "sysctl", name },
       make: sh`set_sysctl ${name} ${String(value)}`,
       undo: sh`undo_sysctl ${name}`,
       keepIfChanged: ["value"],

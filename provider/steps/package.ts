@@ -21,6 +21,7 @@ export function packages(names: readonly string[], { version, hold }: PackageOpt
       ...(hold !== undefined && { hold: hold ? "yes" : "no" }),
     },
     look: sh`look_package ${name}`,
+    bulk: { kind: "package", name },
     make: sh`if ! package_is_there ${name} ${version ?? ""}; then install_packages ${i === 0 ? all : [all[i] ?? name]}; fi
 ${hold === undefined ? sh`:` : sh`apt-mark ${hold ? "hold" : "unhold"} ${name} >/dev/null`}`,
     undo: sh`undo_package ${name}`,

@@ -34,6 +34,7 @@ export function binary(
     make: sh`put_staged ${source.sha256} ${path} ${mode} ${owner}`,
     undo: sh`restore_path ${path}`,
     keepIfChanged: ["type", "sha256"],
+    onKept: sh`keep_beside ${path};`,
     bodies: [bodyOf(source)],
   };
 }

@@ -12,5 +12,6 @@ export function symlink(path: string, target: string): Step {
     make: sh`put_link ${path} ${target}`,
     undo: sh`restore_path ${path}`,
     keepIfChanged: ["type", "target"],
+    onKept: sh`keep_beside ${path};`,
   };
 }

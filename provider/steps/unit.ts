@@ -38,6 +38,7 @@ export function unit(name: string, { enabled, running, restartOn, reloadOn }: Un
       ...(applied !== undefined && { applied }),
     },
     look: sh`look_unit ${name}`,
+    bulk: { kind: "unit", name },
     make: sh`set_unit ${name} ${state} ${runs} ${reloadOn ? "reload" : "restart"} ${applied ?? "-"}`,
     undo: sh`undo_unit ${name}`,
   };

@@ -1,0 +1,31 @@
+# Looks at many things of one kind with one program each; what they print is read by provider/bulk.ts.
+bulk_path() { # PATH…: only of what exists, so that any complaint is a real one
+  for path in "$@"; do
+    shift
+    if [ -e "$path" ] || [ -L "$path" ]; then set -- "$@" "$path"; fi
+  done
+  [ $# -gt 0 ] || return 0
+  stat -c 'meta %f %a %U %G %n' -- "$@" || return 1
+  for path in "$@"; do
+    shift
+    if [ -f "$path" ] && [ ! -L "$path" ]; then set -- "$@" "$path"; fi
+  done
+  [ $# -eq 0 ] || sha256sum -- "$@"
+}
+bulk_sysctl() { # PATH…
+  for path in "$@"; do
+    shift
+    if [ -e "$path" ]; then set -- "$@" "$path"; fi
+  done
+  [ $# -eq 0 ] || grep -H '' -- "$@"
+}
+bulk_unit() { # NAME…: blocks in the order of the names
+  systemctl show -p LoadState,UnitFileState,ActiveState -- "$@"
+}
+bulk_package() { # NAME…
+  case $(manager) in
+    # It says "no packages found" with 1 when some are not known; anything worse is an error.
+    apt) dpkg-query -W -f '${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\n' -- "$@" 2>/dev/null || [ $? = 1 ] ;;
+    *) rpm -q --qf '%{NAME} %{VERSION}-%{RELEASE} install installed\n' -- "$@" || [ $? -le $# ] ;;
+  esac
+}
