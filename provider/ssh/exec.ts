@@ -290,7 +290,7 @@ function brokenWay(
   if (end.code === null)
     return failure(target.label, "signal", "it was killed", { command, signal: end.signal ?? "unknown", stderr });
   if (marked.begun()) return undefined;
-  if (/^sudo: /m.test(stderr)) return sudoFailure(target, stderr);
+  if (/^sudo(-rs)?: /m.test(stderr)) return sudoFailure(target, stderr);
   return failure(target.label, "channel", `the login shell of ${target.user} did not run /bin/sh`, {
     command,
     code: end.code,

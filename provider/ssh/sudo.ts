@@ -18,7 +18,8 @@ const PROBE = [
   "LC_ALL=C; export LC_ALL",
   'if [ "$(id -u)" = 0 ]; then echo kubexm:root; exec "$@"; fi',
   "command -v sudo >/dev/null 2>&1 || { echo kubexm:nosudo; exit 127; }",
-  'if sudo -n true </dev/null >/dev/null 2>&1; then echo kubexm:nopasswd; exec sudo -n -- "$@"; fi',
+  'if says=$(sudo -n true 2>&1 </dev/null); then echo kubexm:nopasswd; exec sudo -n -- "$@"; fi',
+  'case "$says" in *" a tty"*) echo "$says" >&2; exit 1;; esac',
   'echo kubexm:password; exec sudo -S -k -p "" -- "$@"',
 ].join("; ");
 

@@ -158,7 +158,7 @@ function gapless() {
   const done = new Set<number>();
   let count = 0;
   let ended = false;
-  let wake = () => undefined as void;
+  let wake: () => void = () => undefined;
   const begun = deferred<undefined>();
   return {
     begun: begun.promise,

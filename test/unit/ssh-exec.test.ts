@@ -88,7 +88,7 @@ test("other exit codes can be good", async () => {
 
 test("half a script, as after a lost connection, does nothing", () => {
   const path = join(dir.path, "cut");
-  const whole = `${commandText("user", "script", 10, "kubexm-0")}`;
+  const whole = commandText("user", "script", 10, "kubexm-0");
   assert.match(whole, /^exec timeout -k 10 10 \/bin\/sh -s kubexm-0$/);
   for (const cut of [0.5, 0.9, 0.99]) {
     const text = wrapped(path);
