@@ -12,7 +12,10 @@ const RUN_DIR = "/run/kubexm-lab";
 const CONTAINERD_SOCKET = join(RUN_DIR, "containerd.sock");
 const CGROUP = "kubexm-lab";
 const FORWARDING = "/proc/sys/net/ipv4/ip_forward";
-const KEY_DIR = "/etc/docker";
+/** What Docker and containerd make outside the folders they are given; inner ones first. */
+const STRAYS = ["/run/containerd", "/run/docker", "/etc/docker/key.json", "/etc/docker"] as const;
+/** Sockets of other daemons, that may have started since and share those places. */
+const OTHERS = ["/run/containerd/containerd.sock", "/run/docker.sock"] as const;
 export const OWN_SOCKET = `unix://${RUN_DIR}/docker.sock`;
 /** Every interface that a lab makes on this machine begins so. */
 export const LINK_PREFIX = "kxl";
@@ -108,8 +111,8 @@ export async function startDaemon(): Promise<void> {
   await mkdir(dataDir(), { recursive: true });
   await rm(logPath(), { force: true });
   await writeFile(join(RUN_DIR, "ip_forward"), await readFile(FORWARDING, "utf8"));
-  if (!(await exists(join(KEY_DIR, "key.json")))) await writeFile(join(RUN_DIR, "no-key"), "");
-  if (!(await exists(KEY_DIR))) await writeFile(join(RUN_DIR, "no-key-dir"), "");
+  const absent = STRAYS.filter((path) => !existsSync(path));
+  await writeFile(join(RUN_DIR, "absent"), absent.join("\n"));
   await writeFile(join(RUN_DIR, "containerd.toml"), containerdConfig());
   await writeFile(join(RUN_DIR, "daemon.json"), JSON.stringify(config(), null, 2));
   try {
@@ -215,8 +218,9 @@ done
 async function giveBack(): Promise<void> {
   const before = await readFile(join(RUN_DIR, "ip_forward"), "utf8").catch(() => "");
   if (before.trim() === "0") await writeFile(FORWARDING, "0");
-  if (await exists(join(RUN_DIR, "no-key"))) await rm(join(KEY_DIR, "key.json"), { force: true });
-  if (await exists(join(RUN_DIR, "no-key-dir"))) await rmdir(KEY_DIR).catch(() => undefined);
+  const absent = (await readFile(join(RUN_DIR, "absent"), "utf8").catch(() => "")).split("\n");
+  if (OTHERS.some((socket) => existsSync(socket))) return;
+  for (const path of STRAYS.filter((stray) => absent.includes(stray))) await rm(path, { recursive: true, force: true });
 }
 
 /** Ends our own Docker, dead or alive, with all that it left on the machine. Its images stay in the cache. */

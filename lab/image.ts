@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { needDisk, once, scratch } from "../toolchain/cache.js";
-import { UserError } from "../toolchain/errors.js";
+import { UserError, messageOf } from "../toolchain/errors.js";
 import { run } from "../toolchain/process.js";
 import { type Progress, progress } from "../toolchain/progress.js";
 import { type Docker, docker, dockerLines, isRoot, needCommands } from "./docker.js";
@@ -153,9 +153,15 @@ async function pack(file: string, bar: Progress): Promise<void> {
 }
 
 async function buildBase(d: Docker, tag: string, bar: Progress): Promise<void> {
-  const root = await docker(d, ["info", "--format", "{{.DockerRootDir}}"]);
-  await needDisk(root, DISK, "a lab");
   await derive(d, await bareDebian(d, bar), tag, PROVISION, [], bar);
+}
+
+function buildFailure(error: unknown): UserError {
+  const said = messageOf(error).trimEnd().split("\n").at(-1) ?? "";
+  return new UserError(
+    `the lab image cannot be built (${said}): check that the Debian package archive can be reached, then try again`,
+    { cause: error },
+  );
 }
 
 /** `make` under its own lock, with its progress shown, when the image is not there or its package indexes are old. */
@@ -171,7 +177,7 @@ async function keep(d: Docker, tag: string, make: (bar: Progress) => Promise<voi
     } catch (error) {
       bar.fail();
       // Without the archive an old image still serves.
-      if ((await created(d, tag)) === undefined) throw error;
+      if ((await created(d, tag)) === undefined) throw buildFailure(error);
     }
     return tag;
   });
@@ -179,6 +185,7 @@ async function keep(d: Docker, tag: string, make: (bar: Progress) => Promise<voi
 
 /** The image for lab hosts, built the first time. */
 export async function ensureImage(d: Docker, options: ImageOptions = {}): Promise<string> {
+  if (!(await hasImage(d))) await needDisk(await docker(d, ["info", "--format", "{{.DockerRootDir}}"]), DISK, "a lab");
   const base = await keep(d, BASE_TAG, (bar) => buildBase(d, BASE_TAG, bar));
   const extra = extraPackages(options);
   const tag = imageTag(options);

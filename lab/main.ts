@@ -102,27 +102,35 @@ function howTo(host: LabHost): string {
 
 const everyHost = ({ hosts, bastion }: Lab) => [...hosts, ...(bastion ? [bastion] : [])];
 
-/** `work` with a signal that ^C raises: what was begun is then taken back before the end. */
-async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+/** What was begun is taken back when a signal comes; the exit code then tells the signal. */
+async function interruptible(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const control = new AbortController();
-  const stop = (signal: NodeJS.Signals) => control.abort(new UserError(`stopped by ${signal}`));
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  let by: (typeof signals)[number] | undefined;
+  const stop = (signal: (typeof signals)[number]) => {
+    by ??= signal;
+    control.abort(new UserError(`stopped by ${signal}`));
+  };
   for (const signal of signals) process.on(signal, stop);
   try {
     return await work(control.signal);
   } catch (error) {
-    // What was ended by the signal says so in its own words.
-    throw control.signal.aborted ? control.signal.reason : error;
+    if (!control.signal.aborted || by === undefined) throw error;
+    console.error(`stopped by ${by}: what was begun is taken back`);
+    return 128 + constants.signals[by];
   } finally {
     for (const signal of signals) process.off(signal, stop);
   }
 }
 
-async function up(argv: readonly string[]): Promise<number> {
+function up(argv: readonly string[]): Promise<number> {
   const options = upOptions(argv);
-  const lab = await interruptible((signal) => labUp({ ...options, signal }));
+  return interruptible(async (signal) => tell(await labUp({ ...options, signal }), options.name));
+}
+
+function tell(lab: Lab, labName: string | undefined): number {
   console.log(everyHost(lab).map(howTo).join("\n"));
-  const name = named(options.name);
+  const name = named(labName);
   console.log(`\ncluster file: ${lab.clusterYaml}`);
   console.log(`log in:       kubexm lab ssh${name} ${lab.hosts[0]?.name ?? ""}   or ssh -F ${lab.sshConfig} HOST`);
   console.log(`take down:    kubexm lab down${name}`);

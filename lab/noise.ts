@@ -23,10 +23,6 @@ const sysctl = (name: RegExp, why: string): Noise => ({ kind: "sysctl", name, wh
 export const NOISE: readonly Noise[] = [
   file(/\/var\/lib\/dpkg\/(status|available|diversions|statoverride)-old/, "dpkg's copy of the state before"),
   file(/\/var\/lib\/dpkg\/(status|available)/, "packages are compared by name, version and state"),
-  file(
-    /\/var\/lib\/dpkg\/info\/.*\.list/,
-    "dpkg writes the lists anew, in another order; the files themselves are compared",
-  ),
   file(/\/var\/lib\/dpkg\/(lock(-frontend)?|triggers\/Lock|triggers\/Unincorp)/, "locks of dpkg"),
   file(/\/var\/lib\/apt\/(extended_states|periodic(\/.*)?|daily_lock)/, "marks are compared by package; time stamps"),
   file(/\/var\/lib\/ucf\/.*\.\d+/, "ucf's numbered copies of the state before"),
@@ -55,6 +51,11 @@ export const NOISE: readonly Noise[] = [
     kind: "unit",
     name: /time-(set|sync)\.target/,
     why: "a point in the boot order, reached for good once a clock was set",
+  },
+  {
+    kind: "unit",
+    name: /network-online\.target/,
+    why: "reached once something waited for it; stays so until a reboot",
   },
   { kind: "port", name: /(tcp|udp) 127\.0\.0\.11:\d+/, why: "Docker's name server; other ports after every start" },
   { kind: "mount", name: /\/run\/(credentials|user)\/.*/, why: "made by starting units and logging in" },
