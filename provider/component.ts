@@ -35,6 +35,13 @@ export class ComponentResource extends pulumi.CustomResource {
  */
 const loader = (kind: string) => `exports.handler=()=>require("kubexm/provider").forKind(${JSON.stringify(kind)})`;
 
+/**
+ * The URN without what it hangs on: as an ordinary Output it would make the resource depend on its parent component,
+ * and so on all children of that, itself among them.
+ */
+const urnOf = (name: string, type: string, parent: pulumi.Resource | undefined): Promise<string> =>
+  new Promise((resolve) => void pulumi.createUrn(name, type, parent).apply(resolve));
+
 /** Makes a component: its class for programs, and its lifecycle. */
 export function component<A extends z.ZodObject>(definition: Definition<A>): ComponentClass<A> {
   // Its own steps are typed by A; the registry only ever hands them what A parsed.
@@ -51,7 +58,7 @@ export function component<A extends z.ZodObject>(definition: Definition<A>): Com
         facts: undefined,
         ...Object.fromEntries(Object.entries(args as Record<string, unknown>).map(guard)),
         host: host.spec,
-        resource: { name, urn: pulumi.createUrn(name, `pulumi-nodejs:${type}`, opts.parent) },
+        resource: { name, urn: urnOf(name, `pulumi-nodejs:${type}`, opts.parent) },
         __provider: loader(definition.kind),
       };
       super(`pulumi-nodejs:${type}`, name, inputs, {

@@ -15,7 +15,7 @@ const text = readdirSync(folder)
 /** First line of the library, so that a host can tell whether its copy is this one. */
 export const libMark = `# kubexm ${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
 
-export const lib = new Command(`${libMark}\n${text}`, "# the library of kubexm");
+export const lib = new Command([libMark, text].join("\n"), "# the library of kubexm");
 
 /**
  * Where a host keeps it. One place for all versions: the undo scripts in the ledger use the newest, so that a mended bug
