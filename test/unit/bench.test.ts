@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { benchArguments } from "../../bench/groups";
+import { cgroupIn, sshCount } from "../../bench/hosts";
+import { measured } from "../../bench/measure";
+import { median, rowsOf, table, targetText, writeReport } from "../../bench/report";
+import { FILES, checkScript, hostsBlock, makeScript } from "../../bench/role";
+
+const arguments_ = [
+  { argv: [], groups: ["lab", "provider"], hosts: [10, 40], runs: 3 },
+  { argv: ["lab"], groups: ["lab"], hosts: [10, 40], runs: 3 },
+  {
+    argv: ["provider", "provider", "--hosts", "80,10,80", "--runs", "5"],
+    groups: ["provider"],
+    hosts: [80, 10],
+    runs: 5,
+  },
+];
+for (const { argv, ...wanted } of arguments_) {
+  test(`bench ${argv.join(" ")}`, () => {
+    const { groups, options } = benchArguments(argv);
+    assert.deepEqual({ groups, ...options }, wanted);
+  });
+}
+
+const refused = [
+  { argv: ["cluster"], says: /no group cluster; .*groups are lab, provider/ },
+  { argv: ["constructor"], says: /no group constructor/ },
+  { argv: ["--hosts", "0"], says: /--hosts 0: expected a number from 1 to 80/ },
+  { argv: ["--hosts", "10,many"], says: /--hosts many/ },
+  { argv: ["--runs", "2"], says: /--runs 2: expected a number from 3/ },
+  { argv: ["--fast"], says: /usage: npm run bench/ },
+];
+for (const { argv, says } of refused) {
+  test(`bench ${argv.join(" ")} is refused`, () => assert.throws(() => benchArguments(argv), says));
+}
+
+test("the median of an even count lies between the two in the middle", () => {
+  assert.equal(median([5, 1, 3]), 3);
+  assert.equal(median([4, 1, 2, 3]), 2.5);
+});
+
+const targets = [
+  { target: { most: 15 }, text: "<= 15", ours: 15, ratio: null, holds: true },
+  { target: { most: 15 }, text: "<= 15", ours: 15.1, ratio: null, holds: false },
+  { target: { most: 1.3, of: "floor" }, text: "<= 1.3 x floor", ours: 2.6, ratio: 1.3, holds: true },
+  { target: { most: 1.3, of: "floor" }, text: "<= 1.3 x floor", ours: 2.7, ratio: 1.35, holds: false },
+  { target: { least: 50, fasterThan: "slow" }, text: ">= 50 x faster than slow", ours: 2, ratio: 50, holds: true },
+  { target: { least: 50, fasterThan: "slow" }, text: ">= 50 x faster than slow", ours: 4, ratio: 25, holds: false },
+  { target: { least: 0.8, of: "slow" }, text: ">= 0.8 x slow", ours: 79, ratio: 0.79, holds: false },
+] as const;
+for (const { target, text, ours, ratio, holds } of targets) {
+  test(`${ours} against ${text}`, () => {
+    const [row, ...more] = rowsOf("m", "s", ours, { floor: 2, slow: 100 }, [target]);
+    assert.equal(targetText(target), text);
+    assert.deepEqual(more, []);
+    assert.deepEqual(row, { metric: "m", unit: "s", ours, peers: { floor: 2, slow: 100 }, ratio, target: text, holds });
+  });
+}
+
+test("a target against a peer that did not run is left out, the figure stays", () => {
+  const [row, ...more] = rowsOf("m", "s", 1.23456, {}, [{ most: 1, of: "nobody" }]);
+  assert.deepEqual(more, []);
+  assert.deepEqual(row, { metric: "m", unit: "s", ours: 1.23, peers: {}, ratio: null, target: null, holds: null });
+});
+
+test("the table has a line for each target and says where one does not hold", () => {
+  const rows = rowsOf("time", "s", 3, { floor: 2 }, [{ most: 1.3, of: "floor" }, { most: 5 }]);
+  const [head, first, second, ...rest] = table(rows).split("\n");
+  assert.match(head ?? "", /^metric +unit +ours +peers +ratio +target +holds$/);
+  assert.match(first ?? "", /^time +s +3 +floor 2 +1\.5 +<= 1\.3 x floor +NO$/);
+  assert.match(second ?? "", /^time +s +3 +<= 5 +yes$/);
+  assert.deepEqual(rest, []);
+});
+
+async function inFolder(work: (folder: string) => Promise<void> | void): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "kubexm-bench-test-"));
+  try {
+    await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+test("a report is written as it is", () =>
+  inFolder((folder) => {
+    const rows = rowsOf("m", "s", 1);
+    const machine = { cores: 2, cpu: "c", memoryGiB: 24, loadBefore: 0 };
+    const report = { group: "lab", date: "2026-01-01T00:00:00.000Z", machine, versions: { node: "v20" }, rows };
+    assert.equal(writeReport(join(folder, "results"), report), join(folder, "results", "lab.json"));
+    assert.deepEqual(JSON.parse(readFileSync(join(folder, "results", "lab.json"), "utf8")), report);
+  }));
+
+const id = "10b053391511eb429458757241722cdfeda0624205e944f1816dae7ba8445740";
+const cgroups = [
+  {
+    name: "version 1, below the container's own systemd",
+    text: `5:memory:/kubexm-lab/${id}/init.scope\n4:cpu,cpuacct:/kubexm-lab/${id}\n0::/\n`,
+    memory: { version: 1, dir: `/sys/fs/cgroup/memory/kubexm-lab/${id}` },
+  },
+  {
+    name: "version 2 with systemd's names",
+    text: `0::/system.slice/docker-${id}.scope/init.scope\n`,
+    memory: { version: 2, dir: `/sys/fs/cgroup/system.slice/docker-${id}.scope` },
+  },
+];
+for (const { name, text, memory } of cgroups) {
+  test(`cgroup of a container: ${name}`, () => assert.deepEqual(cgroupIn(text, "memory"), memory));
+}
+
+test("connections and sessions are counted in sshd's journal", () => {
+  const journal = [
+    'Connection from 172.30.5.1 port 40000 on 172.30.5.11 port 22 rdomain ""',
+    "Accepted publickey for root from 172.30.5.1 port 40000 ssh2: ED25519 SHA256:abc",
+    "Starting session: command for root from 172.30.5.1 port 40000 id 0",
+    "Starting session: command for root from 172.30.5.1 port 40000 id 1",
+    "Close session: user root from 172.30.5.1 port 40000 id 0",
+  ].join("\n");
+  assert.deepEqual(sshCount(journal), { connections: 1, sessions: 2 });
+  assert.deepEqual(sshCount(""), { connections: 0, sessions: 0 });
+});
+
+test("the role's scripts are sh, and its program is 64 KiB", () => {
+  const block = hostsBlock([{ address: "192.0.2.1", names: ["node1.bench.local", "node1"] }]);
+  assert.equal(block, "192.0.2.1 node1.bench.local node1\n");
+  for (const text of [checkScript(block), makeScript(block)])
+    assert.deepEqual(spawnSync("sh", ["-n"], { input: text, encoding: "utf8" }).stderr, "");
+  assert.equal(Buffer.byteLength(FILES.program.content), 64 * 1024);
+});
+
+test("what a command leaves running is ended and counted with it", { skip: process.platform !== "linux" }, () =>
+  inFolder(async (folder) => {
+    const script = join(folder, "script");
+    const pid = join(folder, "pid");
+    writeFileSync(
+      script,
+      `setsid sleep 300 & echo $! >${pid}; i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; echo told`,
+    );
+    const { cpuSeconds, peakMB, seconds, stdout } = await measured({ command: "sh", args: [script] }, folder);
+    assert.equal(stdout, "told\n");
+    assert.ok(cpuSeconds > 0 && seconds > 0 && peakMB > 0);
+    assert.throws(() => process.kill(Number(readFileSync(pid, "utf8")), 0), { code: "ESRCH" });
+  }),
+);
+
+test("a command that fails is an error with its words", () =>
+  inFolder(async (folder) => {
+    await assert.rejects(
+      measured({ command: "sh", args: ["-c", "echo why >&2; exit 3"] }, folder),
+      /exit code 3[^]*why/,
+    );
+  }));
