@@ -49,6 +49,8 @@ export function parse(definition: Definition, inputs: Readonly<Record<string, un
   return { common: common.parse(parts.common), args: definition.args.strict().parse(parts.args) };
 }
 
+export const parseCommon = (inputs: Readonly<Record<string, unknown>>): Common => common.parse(split(inputs).common);
+
 /** The name of a component in the ledger: the same for the same thing after a lost state. */
 export const ownerOf = (kind: string, name: string) => `${kind}.${name}`.replaceAll(/[^A-Za-z0-9._-]/g, "_");
 

@@ -6,15 +6,17 @@ import {
   addWord,
   bulkNames,
   keyOf,
+  lookAgain,
   lookScript,
   makeScript,
   newMark,
   reader,
   undoScript,
+  waitForEarlier,
   type Holder,
   type Work,
 } from "./script";
-import { sh, type Command } from "./shell";
+import { lines, sh, type Command } from "./shell";
 import type { Remote } from "./ssh/remote";
 import { differences, drift, type Drift, type State, type Step } from "./step";
 
@@ -35,7 +37,7 @@ export const driftOf = (result: LookResult): Drift[] =>
   result.looked.flatMap(({ step, found }) => drift(step, found) ?? []);
 
 /** Looks at any number of components on one host with one exec. */
-export async function look(remote: Remote, works: readonly Work[]): Promise<LookResult[]> {
+export async function look(remote: Remote, works: readonly Work[], holder?: Holder): Promise<LookResult[]> {
   const mark = newMark();
   const found = works.map((work) => work.steps.map((): Record<string, string> => ({})));
   const held = works.map((work) => work.steps.map((): Looked["held"] => "none"));
@@ -62,7 +64,12 @@ export async function look(remote: Remote, works: readonly Work[]): Promise<Look
       }
     },
   });
-  const { stderr } = await remote.run(lookScript(mark, works), { title: "look", onLine: line, timeout: 300 });
+  const script = lookScript(mark, works);
+  const { stderr } = await remote.run(holder ? lines(waitForEarlier(holder), script) : script, {
+    title: "look",
+    onLine: line,
+    timeout: 300,
+  });
   const bad = (summary: string) =>
     new RemoteError(summary, {
       host: remote.name,
@@ -115,7 +122,6 @@ function alone<T>(remote: Remote, task: () => Promise<T>): Promise<T> {
 
 const TAIL = 20;
 const staging = "/var/lib/kubexm/staging";
-const makeStaging = sh`umask 077; mkdir -p ${staging}`;
 
 /** Where a changing script stands. */
 interface At {
@@ -145,8 +151,10 @@ async function change(remote: Remote, work: Work, script: Command, mark: string,
       const step = work.steps[Number(words[0])];
       if (kind === "begin") start(step?.id ?? work.verify?.title ?? "verify");
       else if (kind === "undo") start(`undo ${words.join(" ")}`);
-      else if (kind === "note") notes.push(words.join(" "));
-      else if (kind === "fail") at.failure = words[1] ?? "?";
+      else if (kind === "note") {
+        notes.push(words.join(" "));
+        ctx.tell(words.join(" "));
+      } else if (kind === "fail") at.failure = words[1] ?? "?";
       else if (kind === "end") at.complete = true;
       else if (kind === "look") {
         at.current = {};
@@ -163,7 +171,7 @@ async function change(remote: Remote, work: Work, script: Command, mark: string,
   });
   const signal = ctx.signal && { signal: ctx.signal };
   const result = await remote
-    .run(script, { title: ctx.component, onLine: line, timeout: 3600, ok: [0, 1, 75], ...signal })
+    .run(script, { title: ctx.component, onLine: line, timeout: 3600, ok: [0, 1, 75, lookAgain], ...signal })
     .catch((error: unknown) => {
       throw error instanceof RemoteError
         ? new RemoteError(
@@ -173,6 +181,7 @@ async function change(remote: Remote, work: Work, script: Command, mark: string,
           )
         : error;
     });
+  if (result.code === lookAgain) return undefined;
   const { title, since, failure } = at;
   if (failure === undefined && at.complete && result.code === 0) return { notes, found };
   const locked = result.code === 75;
@@ -200,17 +209,18 @@ async function change(remote: Remote, work: Work, script: Command, mark: string,
   });
 }
 
-async function sendBodies(remote: Remote, steps: readonly Step[], ctx: Context): Promise<void> {
+/** Each owner has a folder of its own, so that one that ends does not take away what another is uploading. */
+async function sendBodies(remote: Remote, owner: string, steps: readonly Step[], ctx: Context): Promise<void> {
   const bodies = new Map(steps.flatMap((step) => step.bodies ?? []).map((body) => [body.sha256, body]));
   if (bodies.size === 0) return;
-  await remote.run(makeStaging, { title: "make room for uploads" });
+  await remote.run(sh`umask 077; mkdir -p ${staging}/${owner}`, { title: "make room for uploads" });
   await Promise.all(
     [...bodies.values()].map(async (body) => {
       const bytes = await body.size();
       const since = Date.now();
       ctx.tell(`upload ${(bytes / 1e6).toFixed(1)} MB`);
       await remote.upload({
-        to: `${staging}/${body.sha256}`,
+        to: `${staging}/${owner}/${body.sha256}`,
         source: body.open,
         bytes,
         sha256: body.sha256,
@@ -246,10 +256,15 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
   if (make.length + claim.length + seen.stale.length === 0) return { changed: [], notes: [] };
 
   const steps = work.steps.filter((_, s) => make.includes(s));
-  await sendBodies(remote, steps, ctx);
+  await sendBodies(remote, work.owner, steps, ctx);
   const mark = newMark();
   const script = makeScript(mark, work, { make, claim, stale: seen.stale.map(keyOf) }, ctx.holder);
-  const { notes, found } = await alone(remote, () => change(remote, work, script, mark, ctx));
+  const done = await alone(remote, () => change(remote, work, script, mark, ctx));
+  if (done === undefined) {
+    const [again] = await look(remote, [work]);
+    return again ? apply(remote, work, again, ctx) : { changed: [], notes: [] };
+  }
+  const { notes, found } = done;
   for (const s of make) {
     const step = work.steps[s];
     const left = step && drift(step, found.get(s) ?? {});
@@ -271,6 +286,6 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
 export async function revert(remote: Remote, owner: string, keep: boolean, ctx: Context): Promise<readonly string[]> {
   const mark = newMark();
   const script = undoScript(mark, owner, ctx.holder, keep);
-  const { notes } = await alone(remote, () => change(remote, { owner, steps: [] }, script, mark, ctx));
-  return notes;
+  const done = await alone(remote, () => change(remote, { owner, steps: [] }, script, mark, ctx));
+  return done?.notes ?? [];
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { parse, pathOf, problems, workOf, type Failure, type Parsed } from "./arguments";
+import { ownerOf, parse, parseCommon, pathOf, problems, workOf, type Common, type Failure } from "./arguments";
 import type { Definition } from "./definition";
 import { apply, driftOf, revert, type Context } from "./engine";
 import { ArgumentError, RemoteError } from "./errors";
@@ -11,7 +11,7 @@ import { planText } from "./plan";
 import type { HostSpec } from "./ssh/spec";
 import { secretLeaves } from "./ssh/spec";
 import type { Remote } from "./ssh/remote";
-import type { Drift } from "./step";
+import type { Drift, Step } from "./step";
 import { unknownPaths } from "./unknown";
 
 /** The number of the shape of what is stored; older shapes stay readable. */
@@ -51,7 +51,7 @@ export class HalfMade extends Error {
   }
 }
 
-export const idOf = (kind: string, { common: { host, resource } }: Parsed) => `${host.name}/${kind}/${resource.name}`;
+export const idOf = (kind: string, { host, resource }: Common) => `${host.name}/${kind}/${resource.name}`;
 
 const isOutputs = (value: Inputs | undefined): value is Outputs => Array.isArray(value?.["drift"]);
 
@@ -78,9 +78,18 @@ export function check(
 /** What a preview shows, step by step, as far as it is known without the host. */
 export function plan(definition: Definition, olds: Inputs | undefined, news: Inputs): string[] {
   if (unknownPaths(news).length > 0) return [];
-  const before = isOutputs(olds) ? workOf(definition, parse(definition, inputsIn(olds)), olds.facts) : undefined;
+  const before = isOutputs(olds) ? stepsOfOld(definition, olds) : [];
   const after = workOf(definition, parse(definition, news), storedFacts(olds));
-  return planText(before?.steps ?? [], after.steps, isOutputs(olds) ? olds.drift : []);
+  return planText(before, after.steps, isOutputs(olds) ? olds.drift : []);
+}
+
+/** An earlier version may have stored arguments that this one no longer takes; its plan then shows all steps as new. */
+function stepsOfOld(definition: Definition, olds: Outputs): readonly Step[] {
+  try {
+    return workOf(definition, parse(definition, inputsIn(olds)), olds.facts).steps;
+  } catch {
+    return [];
+  }
 }
 
 /** The part of stored outputs that were inputs: this version's own additions left out. */
@@ -112,13 +121,14 @@ function material(inputs: Inputs): Record<string, unknown> {
   return { ...Object.fromEntries(kept), host: Object.fromEntries(place) };
 }
 
-function context(world: World, definition: Definition, { common: { resource } }: Parsed): Context {
+function context(world: World, definition: Definition, { resource }: Common): Context {
   return {
     component: `${definition.kind} ${resource.name}`,
     // The same stack waits for its own earlier run (a killed one may still be at work); others are told who is at it.
     holder: {
       id: resource.urn.replaceAll(/\s/g, "_").split("::").slice(0, 2).join("::"),
-      about: `(${world.controller}, ${definition.kind} ${resource.name})`,
+      run: world.controller,
+      component: `${definition.kind} ${resource.name}`,
       patience: 900,
     },
     log: runLog(),
@@ -134,7 +144,7 @@ async function converge(
 ): Promise<Outputs> {
   const parsed = parse(definition, inputs);
   const { host, resource, rollbackOnFailure } = parsed.common;
-  const ctx = context(world, definition, parsed);
+  const ctx = context(world, definition, parsed.common);
   const remote = await world.connect(host);
   const facts = await factsOf(remote);
   const before = storedFacts(olds);
@@ -146,22 +156,25 @@ async function converge(
     );
   }
   const work = workOf(definition, parsed, facts);
-  const seen = await lookTogether(remote, work);
+  const seen = await lookTogether(remote, work, ctx.holder);
   try {
     const { notes } = await apply(remote, work, seen, ctx);
     for (const note of notes) world.tell(resource.urn, note, "warning");
     return { ...inputs, schema: schemaVersion, facts, drift: [] };
   } catch (error) {
     const cause = error instanceof Error ? error : new Error(String(error));
-    if (rollbackOnFailure && olds === undefined) {
-      await revert(remote, work.owner, false, ctx);
-      throw new Error(`${cause.message}\n  what was done has been taken back (rollbackOnFailure)`, { cause });
-    }
-    throw new HalfMade(
-      idOf(definition.kind, parsed),
-      { ...inputs, schema: schemaVersion, facts, drift: [], incomplete: true },
-      cause,
-    );
+    const halfMade = (why: Error) =>
+      new HalfMade(
+        idOf(definition.kind, parsed.common),
+        { ...inputs, schema: schemaVersion, facts, drift: [], incomplete: true },
+        why,
+      );
+    if (!rollbackOnFailure || olds !== undefined) throw halfMade(cause);
+    await revert(remote, work.owner, false, ctx).catch((second: unknown) => {
+      const also = second instanceof Error ? second.message : String(second);
+      throw halfMade(new Error(`${cause.message}\n  it could not be taken back either: ${also}`, { cause }));
+    });
+    throw new Error(`${cause.message}\n  what was done has been taken back (rollbackOnFailure)`, { cause });
   }
 }
 
@@ -171,7 +184,7 @@ export async function create(
   inputs: Inputs,
 ): Promise<{ id: string; outs: Outputs }> {
   const outs = await converge(definition, world, inputs, undefined);
-  return { id: idOf(definition.kind, parse(definition, inputs)), outs };
+  return { id: idOf(definition.kind, parseCommon(inputs)), outs };
 }
 
 export async function update(
@@ -193,19 +206,24 @@ export async function read(definition: Definition, world: World, props: Inputs):
   const parsed = parse(definition, inputsIn(props));
   const remote = await world.connect(parsed.common.host);
   const facts = storedFacts(props) ?? (await factsOf(remote));
-  const seen = await lookTogether(remote, workOf(definition, parsed, facts));
+  const seen = await lookTogether(
+    remote,
+    workOf(definition, parsed, facts),
+    context(world, definition, parsed.common).holder,
+  );
   const extra = seen.stale.map((id): Drift => ({ step: id, want: "taken back", found: "still there" }));
   return { ...props, schema: schemaVersion, facts, drift: [...driftOf(seen), ...extra] };
 }
 
 export async function remove(definition: Definition, world: World, props: Inputs): Promise<void> {
-  const parsed = parse(definition, inputsIn(props));
-  const { host, resource, forget, retain } = parsed.common;
+  // Only the ledger says what is to be undone: arguments that this version no longer takes must not stop it.
+  const common = parseCommon(inputsIn(props));
+  const { host, resource, forget, retain } = common;
   const lossAccepted = forget || world.forgotten.includes(host.name);
-  const owner = workOf(definition, parsed, storedFacts(props)).owner;
   try {
     const remote = await world.connect(host);
-    const notes = await revert(remote, owner, retain, context(world, definition, parsed));
+    const owner = ownerOf(definition.kind, resource.name);
+    const notes = await revert(remote, owner, retain, context(world, definition, common));
     for (const note of notes) world.tell(resource.urn, note, "warning");
   } catch (error) {
     const unreachable =

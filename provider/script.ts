@@ -94,17 +94,30 @@ ${step.undo}`;
 export interface Holder {
   /** Who changes it: the same owner waits for its own earlier run, others are told at once. */
   readonly id: string;
-  readonly about: string;
+  /** The process that changes it. */
+  readonly run: string;
+  readonly component: string;
   /** Seconds to wait for an earlier run of the same owner. */
   readonly patience: number;
 }
 
+/** The exit code of a script that had to wait for another: what was looked at before may be otherwise now. */
+export const lookAgain = 76;
+
+/**
+ * A killed run of the same stack may still be at work on the host, and only what it leaves counts. Our own run is not
+ * waited for, as it looks at one component while it makes another.
+ */
+export const waitForEarlier = ({ id, run }: Pick<Holder, "id" | "run">) => sh`
+if [ -s /run/kubexm.lock ] && read -r holder about </run/kubexm.lock && [ "$holder" = ${id} ]; then
+case $about in "("${run}","*) ;; *) flock -s -w 240 /run/kubexm.lock true || { echo "an earlier run is still at work: $about" >&2; exit 75; } ;; esac
+fi`;
+
 const opening = (mark: string, holder: Holder) => sh`${head(mark)}
 umask 022
 [ -d $K ] || { mkdir -p $K && chmod 700 $K; } || exit 1
+take_lock ${holder.id} ${`(${holder.run}, ${holder.component})`} ${holder.patience} || exit $?
 [ -d $L ] || mkdir $L || exit 1
-mkdir -p $S || exit 1
-take_lock ${holder.id} ${holder.about} ${holder.patience} || exit $?
 have=; [ -f ${libPath} ] && IFS= read -r have <${libPath}
 if [ "$have" != ${libMark} ]; then
 ${heredoc(sh`cat`, sh` >$K/lib.new || exit 1`, lib)}
@@ -118,7 +131,7 @@ release "$key" ${owner} 2>&1 || { m fail undo $? "$id"; exit 1; }
 done`;
 
 /** `make` in a shell of its own, so that a time limit can end it with all its children. */
-function makePiece(step: Step, s: number): Command {
+function makePiece(step: Step, s: number, owner: string): Command {
   const seconds = step.timeout ?? 300;
   const run = sh`( cd "$entry" && rm -f made && entry="$entry" timeout -k 10 ${seconds} /bin/sh -s 2>&1 ) 9>&-`;
   return sh`m begin ${s}; entry=$L/${keyOf(step.id)}
@@ -126,6 +139,7 @@ ${heredoc(
   run,
   nothing,
   sh`. ${libPath}
+S=$S/${owner}
 run() { set -e
 ${step.make}
 }
@@ -186,14 +200,15 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
   const chosen = work.steps.flatMap((step, s) => (changes.make.includes(s) ? [{ step, s }] : []));
   const body = [
     opening(mark, holder),
+    sh`[ -z "$waited" ] || exit ${lookAgain}`,
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
     ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),
     ...groups(chosen).flatMap((group) => [
       ...group.map(({ step, s }) => recordPiece(step, s, work.owner)),
-      ...group.map(({ step, s }) => makePiece(step, s)),
+      ...group.map(({ step, s }) => makePiece(step, s, work.owner)),
     ]),
     ...(work.verify ? [verifyPiece(work.verify)] : []),
-    sh`rm -rf $S; tidy || exit 1; m end`,
+    sh`rm -rf $S/${work.owner}; tidy || exit 1; m end`,
   ];
   return lines(...body);
 }
@@ -201,7 +216,13 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
 /** One script that gives back everything an owner holds; `keep` drops the records and leaves the things as they are. */
 export function undoScript(mark: string, owner: string, holder: Holder, keep: boolean): Command {
   const each = keep ? sh`for key in $(owned_by ${owner}); do forget_entry "$key" ${owner}; done` : undoOwned(owner);
-  return lines(head(mark), sh`[ -d $L ] || { m end; exit 0; }`, opening(mark, holder), each, sh`tidy || exit 1; m end`);
+  return lines(
+    head(mark),
+    sh`[ -d $K ] || { m end; exit 0; }`,
+    opening(mark, holder),
+    each,
+    sh`rm -rf $S/${owner}; tidy || exit 1; m end`,
+  );
 }
 
 export interface Event {

@@ -17,9 +17,8 @@ record() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before the firs
     "$4" >prior
     "$5"
     "$6" >undo
-    last=$(cat "$L/last" 2>/dev/null || echo 0)
-    printf '%s' "$((last + 1))" >n
-    printf '%s' "$((last + 1))" >"$L/last"
+    last=$(sort -n "$L"/*/n 2>/dev/null | tail -n 1)
+    printf '%s\n' "$((${last:-0} + 1))" >n
     : >"owners/$3"
     sync -- prior undo n id . 2>/dev/null || sync
   ) || return 1
@@ -37,47 +36,60 @@ owned_by() { # OWNER: keys of the entries it owns, newest first
     printf '%s %s\n' "$(cat "$e/n")" "${e##*/}"
   done | sort -rn | sed 's/^[0-9]* //'
 }
-changed_since() { # KEYS…: which of them differ from what we left behind
-  [ -f made ] || return 1
-  now=$(look) || return 1
+differs_from() { # FILE STATE KEYS…
+  file=$1 now=$2
+  shift 2
   for key in "$@"; do
-    old=$(sed -n "s/^$key=//p" made)
-    cur=$(printf '%s\n' "$now" | sed -n "s/^$key=//p")
-    [ "$old" = "$cur" ] || return 0
+    [ "$(sed -n "s/^$key=//p" "$file")" = "$(printf '%s\n' "$now" | sed -n "s/^$key=//p")" ] || return 0
   done
   return 1
+}
+changed_since() { # KEYS…: is one of them neither what we left behind nor, after an undo that was cut off, what was before
+  [ -f made ] || return 1
+  found=$(look) || return 1
+  differs_from made "$found" "$@" && differs_from prior "$found" "$@"
 }
 release() { # KEY OWNER: undo, unless another component wants the thing too
   entry=$L/$1
   [ -d "$entry" ] || return 0
-  rm -f "$entry/owners/$2"
   for other in "$entry"/owners/*; do
-    if [ -f "$other" ]; then
+    if [ -f "$other" ] && [ "${other##*/}" != "$2" ]; then
       note "kept $(cat "$entry/id"): ${other##*/} wants it too"
+      rm -f "$entry/owners/$2"
       return 0
     fi
   done
-  # Its owner's mark comes back if the undo fails, so that the next run finds the entry again.
-  if (cd "$entry" && timeout -k 10 600 /bin/sh ./undo "$entry"); then rm -rf "$entry"; else
-    code=$?
-    : >"$entry/owners/$2"
-    return $code
-  fi
+  # The entry keeps its owner to the end, so that after a reboot in the middle the next run finds it again.
+  (cd "$entry" && timeout -k 10 600 /bin/sh ./undo "$entry") || return
+  drop_entry "$entry"
+}
+drop_entry() { # ENTRY: in one move, as half an entry could not be undone
+  rm -rf "$L/.gone" && mv -T "$1" "$L/.gone" && rm -rf "$L/.gone"
 }
 forget_entry() { # KEY OWNER: leave the thing as it is and drop the record
-  rm -f "$L/$1/owners/$2"
-  rmdir "$L/$1/owners" 2>/dev/null && rm -rf "${L:?}/$1"
-  return 0
+  for other in "$L/$1"/owners/*; do
+    if [ -f "$other" ] && [ "${other##*/}" != "$2" ]; then
+      rm -f "$L/$1/owners/$2"
+      return 0
+    fi
+  done
+  # The package stays, so the accounts it brought stay too.
+  case $(cat "$L/$1/id") in "package "*) rm -f "$L/accounts" ;; esac
+  drop_entry "$L/$1"
 }
 tidy() { # after an undo: shared remains, then the ledger itself when it is empty
   start_again && sweep_packages && sweep_dirs || return 1
   for e in "$L"/*/owners; do [ -d "$e" ] && return 0; done
   if [ -f "$L/dirs" ]; then note "kept folders that others use: $(tr '\n' ' ' <"$L/dirs")"; fi
-  rm -rf "$K"
+  rm -rf "$L" "$K"/lib.*
+  # What another component is uploading just now stays.
+  rmdir "$S" "$K" 2>/dev/null || :
 }
 take_lock() { # OWNER ABOUT WAIT: one changer per host; the lock dies with its holder
+  waited=
   exec 9>>/run/kubexm.lock || return 1
   if ! flock -n 9; then
+    waited=yes
     read -r holder about </run/kubexm.lock || :
     patience=5
     [ "$holder" = "$1" ] && patience=$3

@@ -28,56 +28,72 @@ package_is_there() { # NAME VERSION(may be empty)
   esac
 }
 account_names() { sed 's/^\([^:]*\):.*/u \1/' /etc/passwd && sed 's/^\([^:]*\):.*/g \1/' /etc/group; }
-lock_holder() { # who holds the package lock, for the person who waits
+lock_holder() { # → $pid: who holds the package lock
   for f in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/rpm/.rpm.lock; do
     [ -e "$f" ] || continue
     ino=$(stat -c %i "$f")
     pid=$(sed -n "s/.* \([0-9][0-9]*\) [^ ]*:$ino .*/\1/p" /proc/locks | head -n 1)
-    [ -n "$pid" ] && note "waits for the package lock held by $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null || echo a process)(pid $pid)" && return
+    [ -z "$pid" ] || return 0
   done
-  return 0
+  return 1
+}
+package_turn() { # waits for the lock, saying whose it is; dpkg itself would not wait
+  left=600
+  if lock_holder; then
+    note "waits for the package lock held by $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null || echo a process)(pid $pid)"
+    while [ $left -gt 0 ] && lock_holder; do sleep 1 && left=$((left - 1)); done
+  fi
+  [ "$(manager)" = apt ] || return 0
+  # A killed dpkg leaves half-done work that stops every later call of apt.
+  if [ -n "$(ls /var/lib/dpkg/updates)" ] || [ -n "$(dpkg --audit)" ]; then
+    quietly dpkg --configure -a --force-confdef --force-confold
+  fi
+}
+# A package manager that writes to a connection which is gone would die in the middle of its work.
+quietly() { # COMMAND…: its last lines, if it fails
+  "$@" >"$L/log" 2>&1 || {
+    code=$?
+    tail -n 20 "$L/log"
+    return $code
+  }
 }
 install_packages() { # NAME[=VERSION]…
-  before=$(package_names) accounts=$(account_names | sort)
-  lock_holder
+  package_turn || return 1
+  note_new && package_names | sort -u >"$L/before.packages" && account_names | sort -u >"$L/before.accounts" || return 1
   case $(manager) in
     apt)
-      # A killed dpkg leaves half-configured packages that stop every later install.
-      if [ -n "$(dpkg --audit)" ]; then dpkg --configure -a --force-confdef --force-confold; fi
-      $apt install --no-install-recommends --allow-downgrades --allow-change-held-packages "$@" ||
-        { $apt update && $apt install --no-install-recommends --allow-downgrades --allow-change-held-packages "$@"; } || return 1
+      more="--no-install-recommends --allow-downgrades --allow-change-held-packages"
+      # shellcheck disable=SC2086
+      quietly $apt install $more "$@" || { quietly $apt update && quietly $apt install $more "$@"; } || return 1
       ;;
-    *) dnf -y install "$@" || yum -y install "$@" || return 1 ;;
+    *) quietly dnf -y install "$@" || quietly yum -y install "$@" || return 1 ;;
   esac
-  note_new "$before" "$accounts" "$@"
+  note_new
 }
-note_new() { # BEFORE ACCOUNTS NAMES…: remember what came along
-  had=$nl$1$nl had_accounts=$nl$2$nl
-  shift 2
-  asked=" $(for name in "$@"; do printf '%s ' "${name%%=*}"; done)"
-  for name in $(package_names); do
-    case $had in *"$nl$name$nl"*) continue ;; esac
-    case $asked in *" $name "*) continue ;; esac
-    printf '%s\n' "$name" >>"$L/packages"
+note_new() { # remember what came along with an install, also with one that was cut off before it could
+  [ -f "$L/before.accounts" ] || return 0
+  for name in $(package_names | sort -u | comm -13 "$L/before.packages" -); do
+    grep -qsxF "package $name" "$L"/*/id || printf '%s\n' "$name" >>"$L/packages"
   done
-  account_names | while IFS= read -r line; do
-    case $had_accounts in *"$nl$line$nl"*) ;; *) printf '%s\n' "$line" >>"$L/accounts" ;; esac
-  done
+  account_names | sort -u | comm -13 "$L/before.accounts" - >>"$L/accounts"
+  rm -f "$L/before.accounts"
 }
 removal_of() { # NAME…: what apt would remove
   $apt -s purge "$@" 2>/dev/null | sed -n 's/^Purg \([^ :]*\).*/\1/p'
 }
 purge() { # NAME…
-  lock_holder
+  package_turn || return 1
   case $(manager) in
-    apt) $apt purge "$@" ;;
-    *) dnf -y --setopt=clean_requirements_on_remove=False remove "$@" || yum -y remove "$@" ;;
+    # shellcheck disable=SC2086
+    apt) quietly $apt purge "$@" ;;
+    *) quietly dnf -y --setopt=clean_requirements_on_remove=False remove "$@" || quietly yum -y remove "$@" ;;
   esac
 }
 ours() { # NAME: did kubexm bring it
   grep -qsxF -- "$1" "$L/packages" || grep -qsxF "package $1" "$L"/*/id
 }
 undo_package() { # NAME
+  note_new
   [ "$(look_package "$1" | sed -n 's/^installed=//p')" = yes ] || return 0
   if [ "$(was installed)" = yes ]; then
     [ "$(manager)" = apt ] || return 0
@@ -97,6 +113,7 @@ undo_package() { # NAME
   purge "$1"
 }
 sweep_packages() { # what came along, once no package that was asked for is left
+  note_new
   [ -f "$L/packages" ] || [ -f "$L/accounts" ] || return 0
   grep -qs '^package ' "$L"/*/id && return 0
   if [ -f "$L/packages" ]; then
@@ -112,7 +129,7 @@ sweep_packages() { # what came along, once no package that was asked for is left
         done
       fi
       if [ -z "$blocked" ]; then
-        purge "$@" >/dev/null 2>&1 || return 1
+        purge "$@" || return 1
         break
       fi
       # Something not ours needs one of them: keep those, try the rest.

@@ -122,8 +122,9 @@ save_block() { # PATH: what is needed to leave no trace
   if [ ! -e "$1" ]; then : >no-file; elif [ -s "$1" ] && [ -n "$(tail -c 1 "$1")" ]; then : >no-newline; fi
 }
 undo_block() { # PATH BEGIN END
-  [ -e "$1" ] && grep -qxF -- "$2" "$1" || return 0
   tmp=$(beside "$1")
+  rm -f -- "$tmp" "$tmp.in"
+  [ -e "$1" ] && grep -qxF -- "$2" "$1" || return 0
   cp -a -- "$1" "$tmp" && sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp"
   if [ -f no-newline ]; then head -c -1 "$tmp" >"$tmp.in" && cat "$tmp.in" >"$tmp" && rm -f "$tmp.in"; fi
   if [ -f no-file ] && [ ! -s "$tmp" ]; then rm -f -- "$tmp" "$1"; else move "$tmp" "$1"; fi

@@ -38,7 +38,7 @@ put_archive() { # SHA256 ROOT STRIP MEMBERS…: unpacked beside, then renamed fi
     (cd -- "$root" && while IFS= read -r name; do [ ! -e "$name" ] && [ ! -L "$name" ] || printf '%s\n' "$name"; done) <files.new >had
     tar -cf had.tar.new -C "$root" --no-recursion -T had && mv -f had.tar.new had.tar || return 1
   fi
-  cat files.new files 2>/dev/null | LC_ALL=C sort -u >ever.new && cat ever 2>/dev/null >>ever.new && LC_ALL=C sort -u ever.new >ever
+  cat files.new files ever 2>/dev/null | LC_ALL=C sort -u >ever.new && mv -f ever.new ever || return 1
   if [ -f files ]; then # of an earlier version
     LC_ALL=C comm -23 files files.new | while IFS= read -r name; do rm -f -- "$root/$name"; done
   fi

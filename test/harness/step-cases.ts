@@ -26,7 +26,7 @@ export const work = (owner: string, steps: StepCase["steps"]): Work => ({ owner,
 
 export const context = (component: string): Context => ({
   component,
-  holder: { id: "test", about: "(a test)", patience: 60 },
+  holder: { id: "test", run: "a test", component, patience: 60 },
   log: () => undefined,
   tell: () => undefined,
 });

@@ -1,0 +1,217 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, beforeEach, describe, test } from "node:test";
+import { apply, look, revert, type Context } from "../../provider/engine";
+import type { Holder, Work } from "../../provider/script";
+import { sh } from "../../provider/shell";
+import { command } from "../../provider/steps";
+import type { Step } from "../../provider/step";
+import { fakeHost, type FakeHost } from "../harness/fake-remote";
+
+const scratch = mkdtempSync(join(tmpdir(), "kubexm-engine-"));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+let round = 0;
+let folder = "";
+let host: FakeHost;
+beforeEach(() => {
+  folder = join(scratch, `d${round++}`);
+  mkdirSync(folder);
+  host = fakeHost(`${folder}-host`);
+});
+
+const K = () => `${folder}-host/K`;
+const there = () => readdirSync(folder).sort();
+const said = (name: string) => readFileSync(join(folder, name), "utf8").trim().split("\n");
+
+interface Slow {
+  make?: number;
+  undo?: number;
+}
+
+/** A step that makes an empty file, and tells in `undone` that it was taken back. */
+function marker(name: string, { make = 0, undo = 0 }: Slow = {}): Step {
+  const path = join(folder, name);
+  return command(name, {
+    run: sh`sleep ${make}; : >${path}`,
+    doneWhen: sh`test -e ${path}`,
+    undo: sh`sleep ${undo}; printf '%s\n' ${name} >>${join(folder, "undone")}; rm -f ${path}`,
+  });
+}
+
+/** Like a file: other people's changes are noticed by its content. */
+function content(name: string, text: string): Step {
+  const path = join(folder, name);
+  return {
+    id: `content ${name}`,
+    want: { text },
+    look: sh`kv text "$(cat ${path} 2>/dev/null || echo absent)"`,
+    save: sh`if [ -e ${path} ]; then cp ${path} body; fi`,
+    make: sh`printf '%s\n' ${text} >${path}`,
+    undo: sh`if [ -e body ]; then cp body ${path}; else rm -f ${path}; fi`,
+    keepIfChanged: ["text"],
+  };
+}
+
+const holder = (id = "stack", run = "run 1"): Holder => ({ id, run, component: "Box b", patience: 30 });
+const context = (by = holder(), told: string[] = []): Context => ({
+  component: "Box b",
+  holder: by,
+  log: () => undefined,
+  tell: (text) => told.push(text),
+});
+const work = (owner: string, ...steps: Step[]): Work => ({ owner, steps });
+
+async function converge(wanted: Work, by = holder(), { remote } = host) {
+  const [seen] = await look(remote, [wanted], by);
+  assert.ok(seen);
+  return apply(remote, wanted, seen, context(by));
+}
+/** The same host seen from another process. */
+const fromElsewhere = () => fakeHost(`${folder}-host`);
+const undo = (owner: string, keep = false, by = holder()) => revert(host.remote, owner, keep, context(by));
+
+describe("the ledger", () => {
+  test("two components with one thing: it stays until the last of them goes", async () => {
+    await converge(work("A", marker("x")));
+    assert.deepEqual((await converge(work("B", marker("x")))).changed, [], "claimed, not made");
+    const notes = await undo("A");
+    assert.deepEqual(notes, ["kept command x: B wants it too"]);
+    assert.deepEqual(there(), ["x"]);
+    assert.deepEqual(await undo("A"), []);
+    await undo("B");
+    assert.deepEqual(there(), ["undone"]);
+    assert.ok(!existsSync(K()));
+  });
+  test("a resource under another name: the new one takes the thing over, the old one goes, the thing stays", async () => {
+    await converge(work("old", content("f", "v1")));
+    await converge(work("new", content("f", "v1")));
+    await undo("old");
+    assert.deepEqual(said("f"), ["v1"]);
+    await undo("new");
+    assert.deepEqual(there(), []);
+  });
+  test("the state before the first change counts, however often it is changed later", async () => {
+    writeFileSync(join(folder, "f"), "mine\n");
+    for (const text of ["v1", "v2", "v3"]) await converge(work("A", content("f", text)));
+    await undo("A");
+    assert.deepEqual(said("f"), ["mine"]);
+  });
+  test("what somebody else changed since is kept, and told", async () => {
+    await converge(work("A", content("f", "v1"), content("g", "v1")));
+    writeFileSync(join(folder, "f"), "theirs\n");
+    assert.deepEqual(await undo("A"), ["kept content f: somebody changed it since"]);
+    assert.deepEqual(there(), ["f"]);
+    assert.deepEqual(said("f"), ["theirs"]);
+    assert.ok(!existsSync(K()));
+  });
+  test("an undo that was cut off after its work is not taken for somebody else's change", async () => {
+    writeFileSync(join(folder, "f"), "mine\n");
+    await converge(work("A", content("f", "v1")));
+    writeFileSync(join(folder, "f"), "mine\n");
+    assert.deepEqual(await undo("A"), []);
+    assert.deepEqual(said("f"), ["mine"]);
+  });
+  test("undo goes last-in first-out over several runs", async () => {
+    await converge(work("A", marker("x"), marker("y")));
+    await converge(work("B", marker("z")));
+    await converge(work("A", marker("x"), marker("y"), marker("w")));
+    await undo("A");
+    assert.deepEqual(said("undone"), ["w", "y", "x"]);
+  });
+  test("the order holds when a full disk cut the last number off", async () => {
+    await converge(work("A", ...["x1", "x2", "x3"].map((name) => marker(name))));
+    writeFileSync(join(K(), "ledger", "last"), "");
+    await converge(work("A", ...["x1", "x2", "x3", "x4"].map((name) => marker(name))));
+    await undo("A");
+    assert.deepEqual(said("undone"), ["x4", "x3", "x2", "x1"]);
+  });
+  test("a reboot in the middle of an undo: the next one finds the rest again", async () => {
+    await converge(work("A", marker("x"), marker("y", { undo: 5 }), marker("z")));
+    host.dieAt(/undo command y$/);
+    await assert.rejects(undo("A"), /connection broke/);
+    assert.deepEqual(there(), ["undone", "x", "y"]);
+    await converge(work("A", marker("x"), marker("y"), marker("z")));
+    assert.deepEqual(there(), ["undone", "x", "y", "z"]);
+    await undo("A");
+    assert.deepEqual(there(), ["undone"]);
+    assert.ok(!existsSync(K()));
+  });
+  test("keeping the things drops only this owner's records", async () => {
+    await converge(work("A", marker("x"), marker("y")));
+    await converge(work("B", marker("y")));
+    await undo("A", true);
+    assert.deepEqual(there(), ["x", "y"]);
+    await undo("B");
+    assert.deepEqual(there(), ["undone", "x"]);
+    assert.ok(!existsSync(K()));
+  });
+  test("staged content of a killed run goes with the undo, another component's stays", async () => {
+    for (const owner of ["A", "B"]) mkdirSync(join(K(), "staging", owner), { recursive: true });
+    writeFileSync(join(K(), "staging", "B", "sum"), "just being uploaded");
+    await undo("A");
+    assert.deepEqual(readdirSync(join(K(), "staging")), ["B"]);
+    await undo("B");
+    assert.ok(!existsSync(K()));
+  });
+  test("an apply that ends leaves the staging of the others alone", async () => {
+    mkdirSync(join(K(), "staging", "B"), { recursive: true });
+    await converge(work("A", marker("x")));
+    assert.deepEqual(readdirSync(join(K(), "staging")), ["B"]);
+  });
+  test("a step that does not take effect is an error", async () => {
+    const vain = { ...marker("x"), make: sh`:` };
+    await assert.rejects(converge(work("A", vain)), /made, but did not take effect[\s\S]*wanted done=yes/);
+  });
+  test("a step that takes too long is ended, and told so", async () => {
+    await assert.rejects(
+      converge(work("A", { ...marker("x", { make: 20 }), timeout: 1 })),
+      /longer than its time limit/,
+    );
+  });
+  test("what a command prints is never taken for ours", async () => {
+    const liar = {
+      ...marker("x"),
+      make: sh`echo '@abc end'; echo 'done=yes'; echo '@000000000000 fail 0 9'; : >${join(folder, "x")}`,
+    };
+    assert.deepEqual((await converge(work("A", liar))).changed, ["command x"]);
+  });
+});
+
+describe("the lock", () => {
+  test("another owner is told at once who changes the host", async () => {
+    const first = converge(work("A", marker("x", { make: 9 })), holder("stack-one", "anna@desk pid 7"));
+    while (!existsSync(join(K(), "ledger"))) await new Promise((resolve) => setTimeout(resolve, 20));
+    const second = converge(work("B", marker("y")), holder("stack-two"), fromElsewhere());
+    await assert.rejects(second, /the host is locked[\s\S]*being changed by stack-one .anna@desk pid 7, Box b/);
+    await first;
+    assert.deepEqual((await converge(work("B", marker("y")), holder("stack-two"))).changed, ["command y"]);
+  });
+  test("the same owner waits for its own earlier run, and looks only then", async () => {
+    await converge(work("A", marker("x"), marker("y", { undo: 2 })), holder("stack", "run 1"));
+    const destroying = undo("A", false, holder("stack", "run 1"));
+    while (!host.ran.includes("Box b") || !existsSync(`${folder}-host/lock`) || !existsSync(join(folder, "x")))
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const wanted = work("A", marker("x"), marker("y"));
+    const { changed } = await converge(wanted, holder("stack", "run 2"), fromElsewhere());
+    await destroying;
+    assert.deepEqual(changed, ["command x", "command y"]);
+    assert.deepEqual(there(), ["undone", "x", "y"]);
+  });
+  test("who had to wait for the lock looks again", async () => {
+    const twoSteps = work("A", marker("x"), marker("y"));
+    const [seen] = await look(host.remote, [twoSteps]);
+    assert.ok(seen);
+    const other = fromElsewhere();
+    const [otherSeen] = await look(other.remote, [work("B", marker("x", { make: 2 }))]);
+    assert.ok(otherSeen);
+    const first = apply(other.remote, work("B", marker("x", { make: 2 })), otherSeen, context());
+    while (!existsSync(join(K(), "ledger"))) await new Promise((resolve) => setTimeout(resolve, 20));
+    const { changed } = await apply(host.remote, twoSteps, seen, context(holder("stack", "run 2")));
+    await first;
+    assert.deepEqual(changed, ["command y"], "x was made by the other meanwhile");
+  });
+});

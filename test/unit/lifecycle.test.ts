@@ -1,0 +1,285 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, beforeEach, describe, test } from "node:test";
+import { RemoteError } from "../../provider/errors";
+import { create, diff, HalfMade, read, remove, schemaVersion, update, type Inputs } from "../../provider/lifecycle";
+import { fakeHost, factsText, type FakeHost } from "../harness/fake-remote";
+import { fakeWorld, inputsFor, never, thing } from "../harness/thing";
+
+const scratch = mkdtempSync(join(tmpdir(), "kubexm-lifecycle-"));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+let round = 0;
+let folder = "";
+let host: FakeHost;
+let here: ReturnType<typeof fakeWorld>;
+beforeEach(() => {
+  folder = join(scratch, `d${round++}`);
+  mkdirSync(folder);
+  host = fakeHost(`${folder}-host`);
+  here = fakeWorld(() => Promise.resolve(host.remote));
+});
+
+const wanting = (names: readonly string[], more: object = {}) => inputsFor({ folder, names, ...more });
+const there = () => readdirSync(folder).filter((name) => !["made", "undone"].includes(name));
+const said = (file: string) =>
+  existsSync(join(folder, file)) ? readFileSync(join(folder, file), "utf8").split("\n").slice(0, -1) : [];
+const noLedger = () => assert.ok(!existsSync(`${folder}-host/K`), "the ledger is gone");
+const gone = (reason: "unreachable" | "exit") =>
+  fakeWorld(() => Promise.reject(new RemoteError("no way to it", { host: "h1", reason, advice: "Look." })));
+
+async function half(action: Promise<unknown>): Promise<HalfMade> {
+  const error: unknown = await action.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof HalfMade, String(error));
+  return error;
+}
+
+describe("create, read, update, delete", () => {
+  test("create makes in order, says id and outputs; delete takes back in reverse and leaves nothing", async () => {
+    const inputs = wanting(["a", "b", "c"]);
+    const { id, outs } = await create(thing, here.world, inputs);
+    assert.equal(id, "h1/Thing/one");
+    assert.deepEqual(said("made"), ["a", "b", "c"]);
+    const { facts, ...rest } = outs;
+    assert.deepEqual(rest, { ...inputs, schema: schemaVersion, drift: [] });
+    assert.equal(facts?.machineId, "machine-1");
+    await remove(thing, here.world, outs);
+    assert.deepEqual(said("undone"), ["c", "b", "a"]);
+    assert.deepEqual(there(), []);
+    noLedger();
+  });
+  test("what was there before is neither made nor taken back", async () => {
+    writeFileSync(join(folder, "b"), "");
+    const { outs } = await create(thing, here.world, wanting(["a", "b"]));
+    assert.deepEqual(said("made"), ["a"]);
+    await remove(thing, here.world, outs);
+    assert.deepEqual(there(), ["b"]);
+  });
+  test("create again adopts (lost state): nothing is made twice, and delete still reverts", async () => {
+    await create(thing, here.world, wanting(["a", "b"]));
+    const { outs } = await create(thing, here.world, wanting(["a", "b"]));
+    assert.deepEqual(said("made"), ["a", "b"]);
+    await remove(thing, here.world, outs);
+    assert.deepEqual(there(), []);
+    noLedger();
+  });
+  test("update undoes what the arguments no longer contain, and makes what is new", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a", "b"]));
+    const next = await update(thing, here.world, outs, wanting(["b", "c"]));
+    assert.deepEqual(there(), ["b", "c"]);
+    await remove(thing, here.world, next.outs);
+    assert.deepEqual(there(), []);
+  });
+  test("drift is seen by read, makes diff say so, and update heals it", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a", "b"]));
+    assert.deepEqual(diff(outs), {});
+    rmSync(join(folder, "a"));
+    const found = await read(thing, here.world, outs);
+    assert.deepEqual(found.drift, [{ step: "command a", want: "done=yes", found: "done=no" }]);
+    assert.deepEqual(diff(found), { changes: true });
+    const healed = await update(thing, here.world, found, wanting(["a", "b"]));
+    assert.deepEqual(there(), ["a", "b"]);
+    assert.deepEqual(diff(healed.outs), {});
+  });
+  test("read changes nothing and asks no facts when the state has them", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a"]));
+    rmSync(join(folder, "a"));
+    const before = host.ran.length;
+    await read(thing, here.world, outs);
+    assert.deepEqual(host.ran.slice(before), ["look"]);
+    assert.deepEqual(there(), []);
+  });
+  test("read of a host that cannot be reached is an error, never 'gone'", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a"]));
+    for (const reason of ["unreachable", "exit"] as const)
+      await assert.rejects(read(thing, gone(reason).world, outs), /no way to it/);
+  });
+  test("another machine under the same name is told, and set up", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a"]));
+    const other = fakeHost(`${folder}-other`);
+    other.facts = factsText("machine-2");
+    const there2 = fakeWorld(() => Promise.resolve(other.remote));
+    const { outs: next } = await update(thing, there2.world, outs, wanting(["a", "b"]));
+    assert.match(there2.heard.map(({ text }) => text).join(), /h1 is another machine than before/);
+    assert.equal((next["facts"] as { machineId: string }).machineId, "machine-2");
+  });
+});
+
+describe("an update that has no say on the host does not connect", () => {
+  const base = inputsFor({ folder: "/f", names: ["a"] });
+  const settled: Inputs = { ...base, schema: schemaVersion, drift: [] };
+  const rows: readonly [string, Inputs][] = [
+    ["the same", base],
+    ["password", { ...base, host: { ...base.host, password: "new" } }],
+    ["private key", { ...base, host: { ...base.host, privateKeyPath: "~/.ssh/other", passphrase: "x" } }],
+    ["sudo password", { ...base, host: { ...base.host, sudoPassword: "new" } }],
+    ["host key and how it is checked", { ...base, host: { ...base.host, hostKeyChecking: "accept-new" } }],
+    ["way and user", { ...base, host: { ...base.host, user: "ops", port: 2222, bastions: [{ address: "b" }] } }],
+    ["urn", { ...base, resource: { ...base.resource, urn: "urn:pulumi:s::p::Other$Thing::one" } }],
+    ["forget", { ...base, forget: true }],
+    ["retain", { ...base, retain: true }],
+    ["rollbackOnFailure", { ...base, rollbackOnFailure: true }],
+    ["loader", { ...base, __provider: "exports.handler=another" }],
+  ];
+  for (const [name, news] of rows)
+    test(name, async () => {
+      const { world, count } = fakeWorld(never);
+      const { outs } = await update(thing, world, settled, news);
+      assert.equal(count.connects, 0);
+      assert.deepEqual(outs, { ...news, schema: schemaVersion, drift: [] });
+    });
+  const touching: readonly [string, Inputs, Inputs][] = [
+    ["an argument", settled, { ...base, names: ["a", "b"] }],
+    ["the address", settled, { ...base, host: { ...base.host, address: "192.0.2.2" } }],
+    ["drift", { ...settled, drift: [{ step: "a", want: "x", found: "y" }] }, base],
+    ["a half-made create", { ...settled, incomplete: true }, base],
+    ["an older shape", { ...settled, schema: 0 }, base],
+  ];
+  for (const [name, olds, news] of touching)
+    test(`but it does for ${name}`, async () => {
+      const { world, count } = fakeWorld(never);
+      await assert.rejects(update(thing, world, olds, news), /nobody may connect/);
+      assert.equal(count.connects, 1);
+    });
+});
+
+describe("failures", () => {
+  const broken = () => wanting(["a", "b", "c"], { broken: "b", secret: "s3cret-canary" });
+  test("a create that fails half way is stored so that it goes on and can be reverted", async () => {
+    const error = await half(create(thing, here.world, broken()));
+    assert.equal(error.id, "h1/Thing/one");
+    assert.equal(error.properties["__provider"], "exports.handler=…");
+    assert.equal(error.properties["incomplete"], true);
+    assert.equal(error.properties["schema"], schemaVersion);
+    assert.deepEqual(error.properties["drift"], []);
+    assert.deepEqual(JSON.parse(JSON.stringify(error.properties)), error.properties, "plain JSON");
+    assert.match(error.message, /h1 › Thing one › command b: command b failed/);
+    assert.match(error.message, /exit code: 7[\s\S]*cannot make it[\s\S]*what to do/);
+    assert.ok(!error.message.includes("s3cret-canary"), error.message);
+    assert.deepEqual(error.reasons, [error.message]);
+    assert.deepEqual(there(), ["a"]);
+    const { outs } = await update(thing, here.world, error.properties, wanting(["a", "b", "c"]));
+    assert.deepEqual(said("made"), ["a", "b", "c"]);
+    assert.equal("incomplete" in outs, false);
+  });
+  test("a half-made one is reverted by delete", async () => {
+    const error = await half(create(thing, here.world, broken()));
+    await remove(thing, here.world, error.properties);
+    assert.deepEqual(there(), []);
+    noLedger();
+  });
+  test("a failed update is stored as half-made, too", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a"]));
+    const error = await half(update(thing, here.world, outs, broken()));
+    assert.equal(error.properties["incomplete"], true);
+  });
+  test("rollbackOnFailure takes back at once, last-in first-out, and nothing is stored", async () => {
+    const wanted = wanting(["a", "c", "b"], { broken: "b", rollbackOnFailure: true });
+    await assert.rejects(
+      create(thing, here.world, wanted),
+      (error: Error) => !(error instanceof HalfMade) && /has been taken back/.test(error.message),
+    );
+    assert.deepEqual(said("undone").slice(-2), ["c", "a"]);
+    assert.deepEqual(there(), []);
+    noLedger();
+  });
+  test("rollbackOnFailure that cannot take back stores it, with both reasons", async () => {
+    const wanted = wanting(["a", "b"], { broken: "b", stuck: "a", rollbackOnFailure: true });
+    const error = await half(create(thing, here.world, wanted));
+    assert.match(error.message, /cannot make it[\s\S]*could not be taken back either[\s\S]*cannot take it back/);
+  });
+  test("rollbackOnFailure leaves what an update finds", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a"]));
+    await half(update(thing, here.world, outs, { ...broken(), rollbackOnFailure: true }));
+    assert.deepEqual(there(), ["a"]);
+  });
+  test("a host that cannot be reached stores nothing: nothing was done", async () => {
+    await assert.rejects(create(thing, gone("unreachable").world, wanting(["a"])), (e) => !(e instanceof HalfMade));
+  });
+  test("a connection that breaks in the middle: the next run goes on", async () => {
+    host.dieAt(/begin 1$/);
+    const error = await half(create(thing, here.world, wanting(["a", "b", "c"])));
+    assert.match(error.message, /Thing one › command b: the connection broke/);
+    await update(thing, here.world, error.properties, wanting(["a", "b", "c"]));
+    assert.deepEqual(there(), ["a", "b", "c"]);
+    await remove(thing, here.world, error.properties);
+    assert.deepEqual(there(), []);
+    noLedger();
+  });
+});
+
+describe("delete", () => {
+  test("twice is fine, also of what never was", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a"]));
+    await remove(thing, here.world, outs);
+    await remove(thing, here.world, outs);
+    await remove(thing, here.world, wanting(["never"]));
+    noLedger();
+  });
+  test("retain leaves the things and drops the records", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a"], { retain: true }));
+    await remove(thing, here.world, outs);
+    assert.deepEqual(there(), ["a"]);
+    noLedger();
+  });
+  test("needs no argument but host and name: those of an older version do not stop it", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a"]));
+    await remove(thing, here.world, { ...outs, names: 7, nobody: "knows this" });
+    assert.deepEqual(there(), []);
+    noLedger();
+  });
+  test("a host that is gone is an error with the way out", async () => {
+    const props = wanting(["a"]);
+    await assert.rejects(remove(thing, gone("unreachable").world, props), /no way to it[\s\S]*KUBEXM_FORGET=h1/);
+  });
+  for (const [name, props, forgotten] of [
+    ["forget", { forget: true }, []],
+    ["KUBEXM_FORGET", {}, ["h0", "h1"]],
+  ] as const)
+    test(`${name} accepts the loss, and says so`, async () => {
+      const { world, heard } = gone("unreachable");
+      await remove(thing, { ...world, forgotten }, wanting(["a"], props));
+      assert.match(heard.map(({ text }) => text).join(), /h1 cannot be reached and was forgotten/);
+    });
+  test("forget does not accept any other failure", async () => {
+    const { world } = gone("exit");
+    await assert.rejects(remove(thing, { ...world, forgotten: ["h1"] }, wanting(["a"], { forget: true })));
+  });
+});
+
+describe("state of an earlier version", () => {
+  const fixture = JSON.parse(
+    readFileSync(join(__dirname, "..", "..", "..", "test", "unit", "fixtures", "state-v1.json"), "utf8"),
+  ) as Inputs;
+  const stored = (): Inputs => ({ ...fixture, folder });
+  test("has the number of its shape", () => assert.equal(fixture["schema"], 1));
+  test("is read", async () => {
+    const { drift } = await read(thing, here.world, stored());
+    assert.deepEqual(
+      drift.map(({ step }) => step),
+      ["command a", "command b"],
+    );
+  });
+  test("is updated", async () => {
+    await update(thing, here.world, stored(), wanting(["a", "b", "c"]));
+    assert.deepEqual(there(), ["a", "b", "c"]);
+  });
+  test("needs no connection when nothing changed", async () => {
+    const { world, count } = fakeWorld(never);
+    const { host: old, resource, __provider, names, broken, stuck, secret } = fixture;
+    const more = { folder, host: old, resource, __provider, names, broken, stuck, secret };
+    await update(thing, world, stored(), { ...more, retain: false, forget: false, rollbackOnFailure: false });
+    assert.equal(count.connects, 0);
+  });
+  test("is deleted", async () => {
+    await create(thing, here.world, wanting(["a", "b"]));
+    await remove(thing, here.world, stored());
+    assert.deepEqual(there(), []);
+    noLedger();
+  });
+});
