@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
@@ -13,6 +14,9 @@ import { UsageError } from "./usage.js";
 
 const NAME = "demo";
 const MOST = 9;
+
+/** Labs are known to the machine by name: each clone's demo has its own. */
+const labName = () => `${NAME}-${createHash("sha256").update(process.cwd()).digest("hex").slice(0, 6)}`;
 
 interface DemoArguments {
   down: boolean;
@@ -100,7 +104,7 @@ function prepare(hosts: readonly string[]): Promise<Lab> {
   return interruptible(async (signal) => {
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
-    const parts = [ensurePulumi(), labUp({ name: NAME, hosts, signal: either })] as const;
+    const parts = [ensurePulumi(), labUp({ name: labName(), hosts, signal: either })] as const;
     for (const part of parts) part.catch(() => failed.abort());
     await Promise.allSettled(parts);
     // Pulumi's error comes first, as the lab may have been stopped because of it.
@@ -137,9 +141,9 @@ async function up(args: DemoArguments): Promise<number> {
 
 /** The hosts go with the lab in any case: that they could not be given back first is told, and no reason to keep them. */
 async function down(): Promise<number> {
-  const lab = await openLab(NAME);
+  const lab = await openLab(labName());
   const destroyed = lab && existsSync(clusterFile()) ? await apply("destroy") : 0;
-  const known = await interruptible(() => labDown(NAME));
+  const known = await interruptible(() => labDown(labName()));
   rmSync(home().dir, { recursive: true, force: true });
   console.log(known || lab ? "the demo is gone: lab, state and files" : "there is no demo");
   return destroyed;

@@ -103,14 +103,16 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
   let outputs: Properties = {};
   let problems = 0;
   let stackUrn = "";
-  const planned: { host: string; lines: string[] }[] = [];
+  const planned: { host: string; urn: string; line: string }[] = [];
 
   const print = (lines: readonly string[]) => {
     for (const line of lines) screen.print(line);
   };
-  const emit = (host: string, lines: string[]) => {
-    if (plan) planned.push({ host, lines });
-    else print(lines);
+  const say = (text: string) => (plan ? planned.push({ host: "", urn: "", line: text }) : screen.print(text));
+  const takeNotes = (urn: string): string[] => {
+    const texts = notes.get(urn) ?? [];
+    notes.delete(urn);
+    return texts.flatMap((text) => text.split("\n")).map((line) => INDENT + line);
   };
 
   screen.live(() => {
@@ -138,13 +140,11 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     atWork.delete(urn);
     // The look before a preview or an up is no change; what it found stands under the change that heals it.
     if (op === undefined || (name === "refresh" && !failed)) return;
-    const told = (notes.get(urn) ?? []).flatMap((text) => text.split("\n"));
-    notes.delete(urn);
     const count = failed ? "failed" : op.counts;
     if (count) counts[count]++;
-    if (count === "unchanged" && told.length === 0) return;
+    if (count === "unchanged" && !notes.has(urn)) return;
     const ms = Date.now() - work.since;
-    log({ urn, op: name, ms, ...(failed && { failed: told.join("\n") }) });
+    log({ urn, op: name, ms, ...(failed && { failed: notes.get(urn)?.join("\n") }) });
     const what = failed
       ? `failed after ${seconds(ms)}`
       : plan
@@ -155,16 +155,20 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     const sign = failed ? "!" : op.sign;
     const colour = { "+": "green", "~": "yellow", "±": "yellow", "-": "red", "!": "red", " ": "reset" } as const;
     const keys = changedKeys(metadata);
-    const line = [work.host.padEnd(10), paint(colour[sign], sign), work.kind.padEnd(18), what, keys.join(", ")];
-    // A plan names the drift by itself.
-    const under = [...(plan ? [] : driftOf(metadata, verb)), ...told];
-    emit(work.host, [line.join(" ").trimEnd(), ...under.map((text) => INDENT + text)]);
+    const line = [work.host.padEnd(10), paint(colour[sign], sign), work.kind.padEnd(18), what, keys.join(", ")]
+      .join(" ")
+      .trimEnd();
+    // What is said of a plan may come after the engine is done with the resource: it is put together at the end.
+    if (plan) planned.push({ host: work.host, urn, line });
+    else print([line, ...driftOf(metadata, verb).map((text) => INDENT + text), ...takeNotes(urn)]);
   }
 
   function diagnose({ urn, message, severity, ephemeral }: DiagnosticEvent): void {
     // The engine's own severity for what --debug would show is not in the SDK's type.
     if ((severity as string) === "debug" || NOISE.test(message)) return;
     const text = plainMessage(message);
+    // What the provider writes to stderr is the stack of an error that its resource tells anyway.
+    if (severity === "info#err") return log({ stderr: text });
     if (ephemeral) {
       const work = atWork.get(urn ?? "");
       if (work) work.doing = text;
@@ -181,7 +185,7 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     }
     if ([...said].some((earlier) => earlier.includes(text))) return;
     said.add(text);
-    emit("", [`${severity === "error" ? "error: " : word}${text}`]);
+    say(`${severity === "error" ? "error: " : word}${text}`);
   }
 
   function step(metadata: StepEventMetadata, end: boolean, failed: boolean): void {
@@ -203,10 +207,10 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
       if (diagnosticEvent) diagnose(diagnosticEvent);
     },
     end() {
-      for (const [urn, texts] of notes)
-        emit(nameOf(urn), [`${nameOf(urn)}:`, ...texts.map((text) => INDENT + text.replaceAll("\n", `\n${INDENT}`))]);
       screen.end();
-      for (const { lines } of planned.toSorted((a, b) => a.host.localeCompare(b.host))) print(lines);
+      for (const { urn, line } of planned.toSorted((a, b) => a.host.localeCompare(b.host)))
+        print([line, ...takeNotes(urn)]);
+      for (const urn of notes.keys()) print([`${nameOf(urn)}:`, ...takeNotes(urn)]);
       const open = Object.entries(outputs).filter(([, value]) => !hasSecret(value));
       return { counts, outputs: Object.fromEntries(open), problems };
     },

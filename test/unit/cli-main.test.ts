@@ -10,7 +10,7 @@ for (const [argv, code, stdout, stderr] of [
   [["--help"], 0, /usage: kubexm VERB[^]*preview[^]*up[^]*refresh[^]*destroy[^]*lab/, /^$/],
   [[], 2, /usage: kubexm VERB/, /^$/],
   [["up", "--help"], 0, /-f, --file VALUE[^]*--parallel N/, /^$/],
-  [["rise"], 2, /^$/, /^kubexm: unknown verb "rise"; verbs are preview, up, refresh, destroy, lab\n$/],
+  [["rise"], 2, /^$/, /^kubexm: unknown verb "rise"; verbs are preview, up, refresh, destroy, .*lab\n$/],
   [["up", "--quickly"], 2, /^$/, /^kubexm up: .*--quickly.*\n$/],
   [["up", "-f", "/no/such.yaml"], 1, /^$/, /^.*\/no\/such\.yaml.*\n$/],
 ] as const)
