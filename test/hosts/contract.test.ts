@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parse, stringify } from "yaml";
 import { type Lab, labExec, withLab } from "../../lab/hosts.js";
 import { run } from "../../toolchain/process.js";
@@ -176,20 +179,62 @@ for (const [i, { name, ready }] of PLACES.entries())
       const verb: Verb = async (word, flags = [], code = 0) => {
         const { cwd, argv } = say(word, flags);
         const [program = "", ...args] = argv;
-        const done = await run(program, args, { cwd, env, okCodes: [0, 1, 255] });
-        const output = done.stdout + done.stderr;
-        assert.equal(done.code === 0, code === 0, `${argv.join(" ")}: exit code ${done.code}\n${output}`);
+        const ended = await run(program, args, { cwd, env, okCodes: [0, 1, 255] });
+        const output = ended.stdout + ended.stderr;
+        assert.equal(ended.code === 0, code === 0, `${argv.join(" ")}: exit code ${ended.code}\n${output}`);
         return output;
       };
       const onHost = async (script: string) => (await labExec(host, script)).stdout;
+      const done: string[] = [];
       for (const step of STEPS) {
-        let fine = false;
         await t.test(step.name, async () => {
           await step.act({ verb, onHost, edit });
-          fine = true;
+          done.push(step.name);
         });
         // Each step stands on the one before.
-        if (!fine) break;
+        if (done.at(-1) !== step.name) break;
       }
     });
   });
+
+/** Waits for something that must come, at most as long as the runner lets a file run. */
+async function until<T>(look: () => T | undefined): Promise<T> {
+  for (;;) {
+    const found = look();
+    if (found !== undefined) return found;
+    await sleep(50);
+  }
+}
+
+function textIn(dir: string, name: RegExp): string | undefined {
+  if (!existsSync(dir)) return undefined;
+  const file = readdirSync(dir, { recursive: true, encoding: "utf8" }).find((path) => name.test(path));
+  return file === undefined ? undefined : readFileSync(join(dir, file), "utf8");
+}
+
+test("the kubexm command: a run that was killed with its Pulumi is taken up by the next, unaided", async () => {
+  await withLab({ hosts: 1, cwd: temporary }, async (lab) => {
+    const [host] = lab.hosts;
+    assert.ok(host);
+    const { path } = clusterFile(lab, "killed");
+    const cwd = mkdtempSync(join(temporary, "killed-"));
+    const args = (verb: string) => [join(repo, "dist", "cli", "main.js"), verb, "-f", path, "--yes"];
+    const state = join(cwd, ".kubexm", STACK, "state", ".pulumi");
+    const first = spawn(process.execPath, args("up"), { cwd, stdio: "ignore" });
+    const over = once(first, "exit");
+    const pending = () => textIn(join(state, "stacks"), /\.json$/)?.includes('"type": "creating"') || undefined;
+    await until(pending);
+    const lock = await until(() => textIn(join(state, "locks"), /\.json$/));
+    first.kill("SIGKILL");
+    process.kill((JSON.parse(lock) as { pid: number }).pid, "SIGKILL");
+    await over;
+
+    const next = await run(process.execPath, args("up"), { cwd });
+    assert.match(next.stderr, /removed the lock of a run that was killed/);
+    assert.match(next.stderr, /operations half done; they are taken up again/);
+    const again = await run(process.execPath, args("up"), { cwd });
+    assert.match(again.stdout, /no changes: /);
+    await run(process.execPath, args("destroy"), { cwd });
+    assert.equal((await labExec(host, "ls -d /var/lib/kubexm 2>/dev/null || true")).stdout, "");
+  });
+});
