@@ -107,9 +107,11 @@ export async function needCommands(needed: Record<string, string>, what: string)
 
 /** The Docker that answers already, else our own, started. Call it under the lab lock. */
 export async function ensureDocker(): Promise<Docker> {
-  const [running] = await runningDockers();
-  if (running) return running;
   const { DOCKER_HOST } = process.env;
+  const running = await runningDockers();
+  // A Docker that was asked for by name is not replaced by another.
+  const [found] = DOCKER_HOST && DOCKER_HOST !== OWN_SOCKET ? running.filter(({ own }) => !own) : running;
+  if (found) return found;
   if (DOCKER_HOST)
     throw new UserError(`no Docker answers at DOCKER_HOST=${DOCKER_HOST}: start it, or unset DOCKER_HOST`);
   if (process.platform !== "linux")

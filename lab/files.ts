@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import { stringify } from "yaml";
+import { codeOf } from "../toolchain/errors.js";
 import type { LabHost } from "./plan.js";
 
 /** A lab that is up, as its file lab.json says. */
@@ -40,15 +41,17 @@ export function labFiles(name: string, dir: string): Omit<Lab, "hosts" | "bastio
   };
 }
 
+/** Not there is one thing; there, but not to be read, is another: then it is somebody else's. */
 export async function readRecord(dir: string): Promise<LabRecord | undefined> {
-  const text = await readFile(join(dir, "lab.json"), "utf8").catch(() => undefined);
+  const text = await readFile(join(dir, "lab.json"), "utf8").catch((error: unknown) => {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  });
   return text === undefined ? undefined : (JSON.parse(text) as LabRecord);
 }
 
-/** What is said of a host in cluster.yaml to log in there. */
-function access({ address, user, privateKeyPath, password, sudoPassword }: LabHost) {
-  return { address, user, privateKeyPath, password, sudoPassword };
-}
+/** What is said in cluster.yaml to log in somewhere. */
+const access = ({ address, user, privateKeyPath, password }: LabHost) => ({ address, user, privateKeyPath, password });
 
 /** The cluster.yaml of a lab; `extra` lays more over its spec. */
 export function labClusterYaml(lab: Lab, extra: Readonly<Record<string, unknown>> = {}): string {
@@ -58,6 +61,7 @@ export function labClusterYaml(lab: Lab, extra: Readonly<Record<string, unknown>
     hosts: lab.hosts.map((host) => ({
       name: host.name,
       ...access(host),
+      sudoPassword: host.sudoPassword,
       internalAddress: host.internalAddress,
       bastions: host.bastion !== undefined && bastion ? [access(bastion)] : undefined,
     })),

@@ -95,6 +95,15 @@ export const hasImage = async (d: Docker) => (await created(d, BASE_TAG)) !== un
 
 const proxies = ["http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 
+/** What apt and mmdebstrap say at length, in one line. */
+function buildFailure(error: unknown): never {
+  const said = messageOf(error).trimEnd().split("\n").at(-1) ?? "";
+  throw new UserError(
+    `the lab image cannot be built (${said}): check that the Debian package archive can be reached, then try again`,
+    { cause: error },
+  );
+}
+
 /** Runs a script in a container of `from`, and keeps the result as `tag`. */
 async function derive(d: Docker, from: string, tag: string, script: string, args: readonly string[], bar: Progress) {
   const name = `${BUILD_PREFIX}${owner()}-${randomBytes(4).toString("hex")}`;
@@ -114,7 +123,7 @@ async function derive(d: Docker, from: string, tag: string, script: string, args
         ...[from, "/bin/sh", "-c", script, "sh", ...args],
       ],
       { onLine: (line) => bar.update(line) },
-    );
+    ).catch(buildFailure);
     await docker(d, ["commit", "--change", "CMD []", "--change", `LABEL kubexm.lab.image=${tag}`, name, tag]);
   } finally {
     await docker(d, ["rm", "--force", "--volumes", name]).catch(() => undefined);
@@ -148,20 +157,12 @@ async function pack(file: string, bar: Progress): Promise<void> {
       "mmdebstrap",
       ["--variant=minbase", "--mode=root", "--include=ca-certificates", "--dpkgopt=force-unsafe-io", SUITE, file],
       { env: { TMPDIR: dir }, onLine: (line) => bar.update(line) },
-    ),
+    ).catch(buildFailure),
   );
 }
 
 async function buildBase(d: Docker, tag: string, bar: Progress): Promise<void> {
   await derive(d, await bareDebian(d, bar), tag, PROVISION, [], bar);
-}
-
-function buildFailure(error: unknown): UserError {
-  const said = messageOf(error).trimEnd().split("\n").at(-1) ?? "";
-  return new UserError(
-    `the lab image cannot be built (${said}): check that the Debian package archive can be reached, then try again`,
-    { cause: error },
-  );
 }
 
 /** `make` under its own lock, with its progress shown, when the image is not there or its package indexes are old. */
@@ -177,7 +178,7 @@ async function keep(d: Docker, tag: string, make: (bar: Progress) => Promise<voi
     } catch (error) {
       bar.fail();
       // Without the archive an old image still serves.
-      if ((await created(d, tag)) === undefined) throw buildFailure(error);
+      if ((await created(d, tag)) === undefined) throw error;
     }
     return tag;
   });

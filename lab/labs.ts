@@ -70,8 +70,13 @@ export async function removeLab(lab: FoundLab): Promise<void> {
 /** A lab is left over when nobody lives who waits for it, and nobody asked to keep it. */
 async function leftOver(lab: FoundLab): Promise<boolean> {
   if (alive(lab.owner)) return false;
-  const record = await readRecord(lab.dir);
-  if (record?.lab.name !== lab.name || !record.keep || record.state !== "up") return true;
+  try {
+    const record = await readRecord(lab.dir);
+    if (record?.lab.name !== lab.name || !record.keep || record.state !== "up") return true;
+  } catch {
+    // Another user's lab, or a file that cannot be understood: not ours to judge.
+    return false;
+  }
   return (await containersOf(lab, true)).length === 0;
 }
 

@@ -10,6 +10,7 @@ import { withLock } from "../../lab/lock.js";
 import { upOptions } from "../../lab/main.js";
 import { addressIn, freeSubnets, parseRange } from "../../lab/network.js";
 import { alive, owner } from "../../lab/owner.js";
+import { parseSpec } from "../../resources/config/index.js";
 import { type LabOptions, planHosts, planLab, planNetworks } from "../../lab/plan.js";
 
 const place = { name: "demo", privateKeyPath: "/k", ownDocker: true };
@@ -128,6 +129,22 @@ describe("files of a lab", () => {
       ssh: { knownHostsPath: "/l/known_hosts" },
       network: { plugin: "flannel" },
     });
+  });
+
+  it("cluster.yaml is one that the product takes, whatever the hosts", () => {
+    for (const options of [
+      { user: "u", sudo: "password" },
+      { login: "password" },
+      { secondInterface: true },
+    ] as const) {
+      const all = plan({ hosts: 3, bastion: true, ...options }).map(({ host }) => host);
+      const { spec } = parse(
+        labClusterYaml({ ...lab, hosts: all.slice(0, 3), ...(all[3] && { bastion: all[3] }) }),
+      ) as {
+        spec: unknown;
+      };
+      assert.doesNotThrow(() => parseSpec("demo", spec));
+    }
   });
 
   it("ssh_config jumps through the bastion", () =>
