@@ -208,7 +208,7 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
       ...group.map(({ step, s }) => makePiece(step, s, work.owner)),
     ]),
     ...(work.verify ? [verifyPiece(work.verify)] : []),
-    sh`rm -rf $S/${work.owner}; tidy || exit 1; m end`,
+    sh`rm -rf $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} || exit 1; m end`,
   ];
   return lines(...body);
 }

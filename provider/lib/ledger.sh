@@ -85,6 +85,10 @@ tidy() { # after an undo: shared remains, then the ledger itself when it is empt
   # What another component is uploading just now stays.
   rmdir "$S" "$K" 2>/dev/null || :
 }
+leave() { # after a make: nothing of ours stays on a host that holds nothing of ours
+  for e in "$L"/*/owners; do [ -d "$e" ] && return 0; done
+  tidy
+}
 take_lock() { # OWNER ABOUT WAIT: one changer per host; the lock dies with its holder
   waited=
   exec 9>>/run/kubexm.lock || return 1

@@ -79,7 +79,8 @@ note_new() { # remember what came along with an install, also with one that was 
   rm -f "$L/before.accounts"
 }
 removal_of() { # NAME…: what apt would remove
-  $apt -s purge "$@" 2>/dev/null | sed -n 's/^Purg \([^ :]*\).*/\1/p'
+  # shellcheck disable=SC2068
+  $apt -s purge $@ 2>/dev/null | sed -n 's/^Purg \([^ :]*\).*/\1/p'
 }
 purge() { # NAME…
   package_turn || return 1
@@ -89,62 +90,47 @@ purge() { # NAME…
     *) quietly dnf -y --setopt=clean_requirements_on_remove=False remove "$@" || quietly yum -y remove "$@" ;;
   esac
 }
-ours() { # NAME: did kubexm bring it
-  grep -qsxF -- "$1" "$L/packages" || grep -qsxF "package $1" "$L"/*/id
-}
-undo_package() { # NAME
-  note_new
-  [ "$(look_package "$1" | sed -n 's/^installed=//p')" = yes ] || return 0
-  if [ "$(was installed)" = yes ]; then
-    [ "$(manager)" = apt ] || return 0
+undo_package() { # NAME: it goes at the end of the run, together with the others
+  package_is_there "$1" '' || return 0
+  if [ "$(was installed)" = no ]; then
+    if [ "$(manager)" = apt ]; then apt-mark unhold "$1" >/dev/null; fi
+    printf '%s\n' "$1" >>"$L/packages"
+  elif [ "$(manager)" = apt ]; then
     case $(was hold) in yes) apt-mark hold "$1" ;; *) apt-mark unhold "$1" ;; esac >/dev/null
-    return 0
   fi
-  if [ "$(manager)" = apt ]; then
-    apt-mark unhold "$1" >/dev/null
-    for name in $(removal_of "$1"); do
-      [ "$name" = "$1" ] && continue
-      ours "$name" || { note "kept package $1: $name, which is not ours, needs it"; return 0; }
-      # Ours too, and wanted elsewhere: it must not go as a side effect.
-      printf '%s\n' "$1" >>"$L/packages"
-      return 0
-    done
-  fi
-  purge "$1"
 }
-sweep_packages() { # what came along, once no package that was asked for is left
-  note_new
-  [ -f "$L/packages" ] || [ -f "$L/accounts" ] || return 0
-  grep -qs '^package ' "$L"/*/id && return 0
+needed_by() { # NAME SET: who outside of SET would have to go with it
+  [ "$(manager)" = apt ] || return 0
+  for other in $(removal_of "$1"); do
+    case " $2 " in *" $other "*) ;; *) printf '%s\n' "$other" && return ;; esac
+  done
+}
+sweep_packages() { # what we brought and nobody asks for any more; what others need stays
   if [ -f "$L/packages" ]; then
-    set --
-    for name in $(cat "$L/packages"); do
-      if package_is_there "$name" ''; then set -- "$@" "$name"; fi
+    going= waiting=
+    for name in $(sort -u "$L/packages"); do
+      if package_is_there "$name" ''; then going="$going $name"; fi
     done
-    while [ $# -gt 0 ]; do
+    blocked=$going
+    while [ -n "$blocked" ] && [ -n "$going" ]; do
       blocked=
-      if [ "$(manager)" = apt ]; then
-        for name in $(removal_of "$@"); do
-          case " $* " in *" $name "*) ;; *) blocked=$name ;; esac
-        done
-      fi
-      if [ -z "$blocked" ]; then
-        purge "$@" || return 1
-        break
-      fi
-      # Something not ours needs one of them: keep those, try the rest.
-      keep=
-      for name in "$@"; do
-        for other in $(removal_of "$name"); do case " $* " in *" $other "*) ;; *) keep="$keep $name" && break ;; esac; done
-      done
-      note "kept packages$keep: others need them"
-      left=
-      for name in "$@"; do case "$keep " in *" $name "*) ;; *) left="$left $name" ;; esac; done
       # shellcheck disable=SC2086
-      set -- $left
+      [ -n "$(needed_by "$going" "$going")" ] || break
+      for name in $going; do
+        other=$(needed_by "$name" "$going")
+        [ -n "$other" ] || continue
+        blocked="$blocked $name"
+        if grep -qsxF "package $other" "$L"/*/id; then waiting="$waiting $name"; else note "kept package $name: $other needs it"; fi
+      done
+      left=
+      for name in $going; do case "$blocked " in *" $name "*) ;; *) left="$left $name" ;; esac; done
+      going=$left
     done
-    rm -f "$L/packages"
+    # shellcheck disable=SC2086
+    if [ -n "$going" ]; then purge $going 2>&1 || return 1; fi
+    if [ -n "$waiting" ]; then printf '%s\n' $waiting >"$L/packages"; else rm -f "$L/packages"; fi
   fi
+  grep -qs '^package ' "$L"/*/id && return 0
   if [ -f "$L/accounts" ]; then
     while read -r kind name; do
       case $kind in
