@@ -44,6 +44,12 @@ export const VERBS: readonly Verb[] = [
     run: async (argv) => (await import("./validate.js")).validateCommand(argv),
   },
   {
+    name: "drift",
+    usage:
+      "[-f cluster.yaml] [--json]  tell what differs on the hosts from the last up, without running Pulumi's engine",
+    run: async (argv) => (await import("./drift.js")).driftCommand(argv),
+  },
+  {
     name: "lab",
     usage: "up|down|status|ssh …  hosts to try it on, on this machine",
     run: async (argv) => (await import("../lab/main.js")).labCommand([...argv]),

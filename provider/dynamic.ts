@@ -15,7 +15,7 @@ export interface DynamicProvider {
   delete: (id: string, props: Inputs) => Promise<void>;
 }
 
-const world = (): World => ({
+export const world = (): World => ({
   connect,
   tell,
   forgotten: (process.env["KUBEXM_FORGET"] ?? "").split(",").filter(Boolean),

@@ -51,6 +51,12 @@ export class HalfMade extends Error {
   }
 }
 
+/** The names of host and resource in what is stored. */
+export function nameOf(stored: Inputs): { host: string; name: string } {
+  const [host, name] = ["host", "resource"].map((key) => (stored[key] as { name?: unknown } | undefined)?.name);
+  return { host: typeof host === "string" ? host : "?", name: typeof name === "string" ? name : "?" };
+}
+
 export const idOf = (kind: string, { host, resource }: Common) => `${host.name}/${kind}/${resource.name}`;
 
 const isOutputs = (value: Inputs | undefined): value is Outputs => Array.isArray(value?.["drift"]);

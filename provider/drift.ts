@@ -1,0 +1,45 @@
+import { definitionOf } from "./definition";
+import { nameOf, read, type Inputs, type World } from "./lifecycle";
+import type { Drift } from "./step";
+
+/** One resource as the state of a stack holds it, its secrets in clear. */
+export interface Stored {
+  readonly type: string;
+  readonly outputs: Inputs;
+}
+
+export interface HostDrift extends Drift {
+  readonly host: string;
+  readonly component: string;
+}
+
+export interface DriftReport {
+  readonly drift: readonly HostDrift[];
+  /** Hosts that could not be looked at, and why. */
+  readonly unseen: readonly { readonly host: string; readonly why: string }[];
+  readonly hosts: number;
+}
+
+const prefix = "pulumi-nodejs:dynamic/kubexm:";
+
+/** The looks of a refresh without the engine: all hosts at once, one exec each. */
+export async function lookForDrift(stored: readonly Stored[], world: World): Promise<DriftReport> {
+  const ours = stored.filter(({ type }) => type.startsWith(prefix));
+  const looks = ours.map(async ({ type, outputs }) => {
+    const kind = type.slice(prefix.length);
+    const { host, name } = nameOf(outputs);
+    try {
+      const { drift } = await read(definitionOf(kind), world, outputs);
+      return { host, drift: drift.map((item): HostDrift => ({ host, component: `${kind} ${name}`, ...item })) };
+    } catch (error) {
+      return { host, drift: [], why: error instanceof Error ? error.message : String(error) };
+    }
+  });
+  const results = await Promise.all(looks);
+  const failed = new Map(results.flatMap(({ host, why }) => (why === undefined ? [] : [[host, why] as const])));
+  return {
+    drift: results.flatMap(({ drift }) => drift),
+    unseen: [...failed].map(([host, why]) => ({ host, why })),
+    hosts: new Set(results.map(({ host }) => host)).size,
+  };
+}
