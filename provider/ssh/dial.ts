@@ -18,6 +18,7 @@ const BACKOFF = { firstMs: 150, maxMs: 2_500 };
 /** One logged-in connection. */
 export interface Live {
   client: Client;
+  sock: Socket | Duplex;
   /** Milliseconds for one round trip, as far as known. */
   rttMs: number;
   closed: boolean;
@@ -185,7 +186,7 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
     throw error;
   }
   live.rttMs = rttMs;
-  keepAlive(live, sock);
+  keepAlive(live);
   return live;
 }
 
@@ -198,6 +199,7 @@ function liveOf(client: Client, sock: Socket | Duplex): Live {
   const own = "bytesWritten" in sock ? sock : undefined;
   return {
     client,
+    sock,
     rttMs: 0,
     closed: false,
     hostKey: Buffer.alloc(0),
@@ -206,8 +208,9 @@ function liveOf(client: Client, sock: Socket | Duplex): Live {
   };
 }
 
-/** Ends a connection that is silent for 45 s. Whatever arrives counts as a sign of life, so a full link is not cut. */
-function keepAlive(live: Live, sock: Socket | Duplex): void {
+/** Ends a connection that is silent for some 45 s. Whatever arrives counts as a sign of life, so a full link is not cut. */
+export function keepAlive(live: Live, pace = KEEPALIVE): void {
+  const { sock } = live;
   let misses = 0;
   let asked = 0;
   const measure = () => {
@@ -222,9 +225,9 @@ function keepAlive(live: Live, sock: Socket | Duplex): void {
     misses = 0;
   });
   const timer = setInterval(() => {
-    if (++misses <= KEEPALIVE.misses) return measure();
+    if (++misses <= pace.misses) return measure();
     sock.destroy();
-  }, KEEPALIVE.everyMs).unref();
+  }, pace.everyMs).unref();
   live.client.once("close", () => clearInterval(timer));
   if (live.rttMs === 0) measure();
 }

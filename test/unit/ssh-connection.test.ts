@@ -8,6 +8,9 @@ import { RemoteError, type RemoteReason } from "../../provider/errors";
 import { sh } from "../../provider/shell";
 import { closeAll, connect, countConnections, hostSpec, type HostSpec } from "../../provider/ssh";
 import { authHandler, authPlan } from "../../provider/ssh/auth";
+import { keepAlive } from "../../provider/ssh/dial";
+import { linkTo } from "../../provider/ssh/link";
+import { resolveTarget } from "../../provider/ssh/target";
 import { folder, newKey, startMute, startServer, type ServerOptions, type TestServer } from "./ssh-server";
 
 const servers: { stop: () => void }[] = [];
@@ -351,6 +354,37 @@ test("methods the server does not offer are left out", async () => {
   assert.equal(second && second.type, "keyboard-interactive");
   assert.equal(next(["publickey"], false), false);
   assert.equal(state.exhausted, true);
+});
+
+/** Hands everything on until it is told to swallow it, as a broken link does. */
+async function valve(to: number) {
+  const net = await import("node:net");
+  let open = true;
+  const relay = await startMute((socket) => {
+    const out = net.connect(to, "127.0.0.1");
+    out.on("error", () => socket.destroy());
+    socket.on("data", (chunk) => open && out.write(chunk));
+    out.on("data", (chunk) => open && socket.write(chunk));
+  });
+  servers.push(relay);
+  return { port: relay.port, close: () => (open = false), reopen: () => (open = true) };
+}
+
+test("a connection that falls silent is given up, its command says so, and the next use dials again", async () => {
+  const host = await server();
+  const way = await valve(host.port);
+  const spec = host.spec({ port: way.port, hostKey: host.host.public });
+  const remote = await connect(spec);
+  const live = await linkTo(resolveTarget(spec)).live;
+  assert.ok(live);
+  keepAlive(live, { everyMs: 300, misses: 3 });
+  assert.equal((await remote.run(sh`sleep 1; echo long but alive`)).stdout, "long but alive\n");
+  assert.equal(live.closed, false);
+  const work = refusal(remote.run(sh`echo on; sleep 3`, { onLine: way.close }), "disconnected");
+  await work;
+  assert.equal(live.closed, true);
+  way.reopen();
+  assert.equal((await remote.run(sh`echo back`)).stdout, "back\n");
 });
 
 test("an idle connection does not keep the process alive", async () => {
