@@ -201,7 +201,9 @@ export async function update(
 ): Promise<{ outs: Outputs }> {
   const settled =
     isOutputs(olds) && olds.incomplete !== true && olds.drift.length === 0 && olds.schema === schemaVersion;
-  if (settled && isDeepStrictEqual(material(inputsIn(olds)), material(news))) {
+  // Nothing at all is new when the engine mends what a killed run may have left: that needs a look.
+  const forced = isDeepStrictEqual(inputsIn(olds), { ...news });
+  if (settled && !forced && isDeepStrictEqual(material(inputsIn(olds)), material(news))) {
     return { outs: { ...news, schema: schemaVersion, ...(olds.facts && { facts: olds.facts }), drift: [] } };
   }
   return { outs: await converge(definition, world, news, olds) };

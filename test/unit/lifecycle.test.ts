@@ -114,7 +114,6 @@ describe("an update that has no say on the host does not connect", () => {
   const base = inputsFor({ folder: "/f", names: ["a"] });
   const settled: Inputs = { ...base, schema: schemaVersion, drift: [] };
   const rows: readonly [string, Inputs][] = [
-    ["the same", base],
     ["password", { ...base, host: { ...base.host, password: "new" } }],
     ["private key", { ...base, host: { ...base.host, privateKeyPath: "~/.ssh/other", passphrase: "x" } }],
     ["sudo password", { ...base, host: { ...base.host, sudoPassword: "new" } }],
@@ -139,6 +138,7 @@ describe("an update that has no say on the host does not connect", () => {
     ["drift", { ...settled, drift: [{ step: "a", want: "x", found: "y" }] }, base],
     ["a half-made create", { ...settled, incomplete: true }, base],
     ["an older shape", { ...settled, schema: 0 }, base],
+    ["nothing new, as after a killed run", settled, base],
   ];
   for (const [name, olds, news] of touching)
     test(`but it does for ${name}`, async () => {
@@ -269,11 +269,11 @@ describe("state of an earlier version", () => {
     await update(thing, here.world, stored(), wanting(["a", "b", "c"]));
     assert.deepEqual(there(), ["a", "b", "c"]);
   });
-  test("needs no connection when nothing changed", async () => {
+  test("needs no connection when only its retaining changes", async () => {
     const { world, count } = fakeWorld(never);
     const { host: old, resource, __provider, names, broken, stuck, secret } = fixture;
     const more = { folder, host: old, resource, __provider, names, broken, stuck, secret };
-    await update(thing, world, stored(), { ...more, retain: false, forget: false, rollbackOnFailure: false });
+    await update(thing, world, stored(), { ...more, retain: true, forget: false, rollbackOnFailure: false });
     assert.equal(count.connects, 0);
   });
   test("is deleted", async () => {
