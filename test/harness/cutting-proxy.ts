@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, connect, type AddressInfo, type Socket } from "node:net";
 
 type Way = "toHost" | "fromHost";
@@ -14,8 +15,8 @@ export interface Fault {
 /** A TCP proxy on loopback that does to connections what networks do to them. */
 export interface CuttingProxy {
   readonly port: number;
-  /** Every connection from now on meets this fault; none: all is well again. */
-  set(fault: Fault | undefined): void;
+  /** Ends what is connected; every connection from now on meets this fault; none: all is well again. */
+  set(fault: Fault | undefined): Promise<void>;
   /** Bytes of the latest connection. */
   counted(): Readonly<Record<Way, number>>;
   /** How often the fault came about. */
@@ -64,9 +65,12 @@ export async function cuttingProxy(host: string, port: number): Promise<CuttingP
   await once(server, "listening");
   return {
     port: (server.address() as AddressInfo).port,
-    set: (next) => {
+    set: async (next) => {
       fault = next;
       strikes = 0;
+      for (const socket of sockets) socket.destroy();
+      // The other side has to hear of it before it is asked for anything again.
+      await sleep(50);
     },
     counted: () => ({ ...bytes }),
     struck: () => strikes,

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Lab, LabHost } from "../../lab/hosts";
-import { define } from "../../provider/definition";
+import { component } from "../../provider/component";
 import { Secret, sh } from "../../provider/shell";
 import * as steps from "../../provider/steps";
 
@@ -25,12 +25,12 @@ const args = z.object({
 export type FaultBoxArgs = z.output<typeof args>;
 
 /** A component of many kinds of steps, over things that are there and things that are not. */
-export const faultBox = {
+export const FaultBox = component({
   kind: "FaultBox",
   about: "What the fault tests put on hosts.",
   args,
-  secrets: ["secret"] as const,
-  steps: ({ version, program, archive, secret, packages, folder, pause }: FaultBoxArgs) => {
+  secrets: ["secret"],
+  steps: ({ version, program, archive, secret, packages, folder, pause }) => {
     const conf = steps.file("/etc/kxf/deep/conf", `version ${version}\n`);
     const service = steps.file(
       "/etc/systemd/system/kxf.service",
@@ -58,21 +58,19 @@ export const faultBox = {
       }),
     ];
   },
-};
-
-define({ ...faultBox, steps: (args) => faultBox.steps(args as FaultBoxArgs) });
+});
 
 /** Makes the host interesting before; part of what has to come back. */
 export const given =
   "printf old >/etc/kxf.over; chmod 604 /etc/kxf.over; printf 'mine=1' >/etc/kxf.env; ln -sfn old /srv/kxf.link; mkdir -p /opt/kxf; echo mine >/opt/kxf/b";
 
 /** Exits 0 when all of it is there, and nothing half done beside it. */
-export const holds = (version: string) => `set -e
+export const holds = (version: string, folder = "/usr/local/bin") => `set -e
 id kxf >/dev/null; grep -qx 'version ${version}' /etc/kxf/deep/conf; grep -qx 'over ${version}' /etc/kxf.over
 grep -qx mine=1 /etc/kxf.env; grep -qx 'version=${version}' /etc/kxf.env; test -s /etc/kxf.key
 test "$(stat -c %a:%U /srv/kxf/folder)" = 711:daemon; test "$(readlink /srv/kxf.link)" = /srv/kxf/folder
 test "$(cat /proc/sys/net/ipv4/conf/all/log_martians)" = 1
-test "$(/usr/local/bin/kxf-tool)" = tool; test "$(cat /opt/kxf/b)" = b1; test -e /opt/kxf/sub/a
+test "$(${folder}/kxf-tool)" = tool; test "$(cat /opt/kxf/b)" = b1; test -e /opt/kxf/sub/a
 systemctl is-active -q kxf.service; systemctl is-enabled -q kxf.service; test -e /srv/kxf.marker
 test -z "$(find /etc /srv /opt /usr/local /var/lib/kubexm/staging -name '.kubexm*' 2>/dev/null)"`;
 

@@ -28,15 +28,13 @@ async function call(job: Call): Promise<Inputs> {
   return {};
 }
 
-/** The call made in this process, over a connection of its own. */
+/** The call made in this process, over the connection that is there or a new one. */
 export async function here(job: Call): Promise<Answer> {
   try {
     return { outs: await call(job) };
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     return { error: error.message, ...(error instanceof HalfMade && { halfMade: error.properties }) };
-  } finally {
-    await closeAll();
   }
 }
 
@@ -69,6 +67,8 @@ export async function elsewhere(job: Call, env: NodeJS.ProcessEnv = {}): Promise
 if (require.main === module) {
   process.once("message", (job: Call) => {
     process.send?.("begins");
-    void here(job).then((answer) => process.send?.(answer, () => process.disconnect()));
+    void here(job)
+      .finally(closeAll)
+      .then((answer) => process.send?.(answer, () => process.disconnect()));
   });
 }
