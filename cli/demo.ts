@@ -4,6 +4,7 @@ import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { type Lab, labClusterYaml, labDown, labUp, openLab } from "../lab/hosts.js";
 import { messageOf } from "../toolchain/errors.js";
+import { progress } from "../toolchain/progress.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
 import { codeOf, exitWith } from "./exit.js";
 import { type PulumiVerb, pulumiArguments } from "./flags.js";
@@ -99,12 +100,24 @@ async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Prom
   }
 }
 
+async function startLab(hosts: readonly string[], signal: AbortSignal): Promise<Lab> {
+  const bar = progress(`Lab hosts ${hosts.join(", ")}`);
+  try {
+    const lab = await labUp({ name: labName(), hosts, signal });
+    bar.done("up");
+    return lab;
+  } catch (error) {
+    bar.fail();
+    throw error;
+  }
+}
+
 /** Pulumi and the lab at once; when one cannot be had the other is not left half done. */
 function prepare(hosts: readonly string[]): Promise<Lab> {
   return interruptible(async (signal) => {
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
-    const parts = [ensurePulumi(), labUp({ name: labName(), hosts, signal: either })] as const;
+    const parts = [ensurePulumi(), startLab(hosts, either)] as const;
     for (const part of parts) part.catch(() => failed.abort());
     await Promise.allSettled(parts);
     // Pulumi's error comes first, as the lab may have been stopped because of it.
