@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { GIVEN, OWN, docker } from "../lab/docker.js";
 import { type Lab, type LabHost, type LabOptions, labDown, labExec, labUp } from "../lab/hosts.js";
 import { inOrder } from "../test/harness/pool.js";
@@ -6,19 +6,47 @@ import { inOrder } from "../test/harness/pool.js";
 const AT_ONCE = 8;
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
+const INOTIFY = "/proc/sys/fs/inotify/max_user_instances";
+/** What systemd, journald and dbus of one host take of it. */
+const INSTANCES_PER_HOST = 8;
+
+/** Makes room for many systemds on one kernel, where that may be done; gives back what undoes it. */
+function roomFor(hosts: LabOptions["hosts"] = 1): () => void {
+  const count = typeof hosts === "number" ? hosts : hosts.length;
+  try {
+    const before = readFileSync(INOTIFY, "utf8");
+    const needed = 128 + count * INSTANCES_PER_HOST;
+    if (Number(before) >= needed) return () => undefined;
+    writeFileSync(INOTIFY, String(needed));
+    return () => writeFileSync(INOTIFY, before);
+  } catch {
+    return () => undefined;
+  }
+}
+
 /** A lab for the time of `use`, also when that is interrupted. */
 export async function withBenchLab<T>(
   options: LabOptions & { name: string },
   use: (lab: Lab) => Promise<T>,
 ): Promise<T> {
-  let stop: (signal: NodeJS.Signals) => void = () => undefined;
-  const stopped = new Promise<never>((_, reject) => (stop = (signal) => reject(new Error(signal))));
-  for (const signal of SIGNALS) process.on(signal, stop);
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals) => stop.abort(new Error(signal));
+  const stopped = new Promise<never>((_, reject) =>
+    stop.signal.addEventListener("abort", () => reject(stop.signal.reason as Error)),
+  );
+  stopped.catch(() => undefined);
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  const restore = roomFor(options.hosts);
   try {
-    return await Promise.race([labUp({ ...options, keep: false }).then(use), stopped]);
+    const lab = await labUp({ ...options, keep: false, signal: stop.signal });
+    try {
+      return await Promise.race([use(lab), stopped]);
+    } finally {
+      await labDown(options.name, options.cwd);
+    }
   } finally {
-    await labDown(options.name, options.cwd);
-    for (const signal of SIGNALS) process.off(signal, stop);
+    restore();
+    for (const signal of SIGNALS) process.off(signal, onSignal);
   }
 }
 
