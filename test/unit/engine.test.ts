@@ -129,7 +129,7 @@ describe("the ledger", () => {
     assert.deepEqual(said("undone"), ["x4", "x3", "x2", "x1"]);
   });
   test("a reboot in the middle of an undo: the next one finds the rest again", async () => {
-    await converge(work("A", marker("x"), marker("y", { undo: 5 }), marker("z")));
+    await converge(work("A", marker("x"), marker("y", { undo: 40 }), marker("z")));
     host.dieAt(/undo command y$/);
     await assert.rejects(undo("A"), /connection broke/);
     assert.deepEqual(there(), ["undone", "x", "y"]);
