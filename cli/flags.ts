@@ -20,7 +20,7 @@ const changing: readonly PulumiVerb[] = ["up", "refresh", "destroy"];
 /** Every flag of the four verbs. What stands here is what is passed on; nothing else is. */
 export const FLAGS: Readonly<Record<string, Flag>> = {
   file: { kind: "string", verbs: all, help: "the cluster file (cluster.yaml)" },
-  yes: { kind: "boolean", verbs: changing, help: "do not ask before a destroy" },
+  yes: { kind: "boolean", verbs: changing, help: "no question before a destroy" },
   json: { kind: "boolean", verbs: all, help: "print the engine's events as JSON lines" },
   diff: { kind: "boolean", verbs: ["preview", "up", "destroy"], help: "show Pulumi's own full diff", option: "diff" },
   refresh: {
