@@ -62,8 +62,15 @@ async function removeObjects(lab: FoundLab): Promise<void> {
 
 /** Takes a lab off the machine, whatever is there of it. Call it under the lab lock. */
 export async function removeLab(lab: FoundLab): Promise<void> {
-  // A container that was just being made when its maker was stopped can come late.
-  await removeObjects(lab).catch(() => sleep(1000).then(() => removeObjects(lab)));
+  // A container that was just being made when its maker was stopped can come late, later still on a busy machine.
+  for (const left of [5, 4, 3, 2, 1]) {
+    const done = await removeObjects(lab).then(
+      () => true,
+      () => sleep(2000).then(() => false),
+    );
+    if (done) break;
+    if (left === 1) await removeObjects(lab);
+  }
   await rm(lab.dir, { recursive: true, force: true });
 }
 

@@ -92,9 +92,10 @@ async function runTier(tier: Tier, files: readonly string[], testName: string | 
     const timeoutMs = tier.minutesPerFile * 60_000;
     const done = await runFile(file, { timeoutMs, signal: stop.signal, testName });
     told?.done();
-    if (tier.width === 1) await sweepLabs();
-    if (done.passed + done.failed + done.skipped > 0) report(label(file), done, done.seconds, done.output);
-    return done;
+    const left = tier.width === 1 ? await sweepLabs() : nothing();
+    const all = { ...done, ...sum([done, left]) };
+    if (all.passed + all.failed + all.skipped > 0) report(label(file), all, done.seconds, done.output);
+    return all;
   };
   const tally = sum(await inOrder(files, tier.width, one));
   const ran = tally.passed + tally.failed + tally.skipped > 0;
@@ -116,11 +117,9 @@ function choose(tiers: readonly Tier[], pattern: string | undefined) {
 }
 
 /** A killed test file leaves its lab; a lab that a person keeps running is not touched. */
-async function sweepLabs(): Promise<void> {
-  const lab = join(__dirname, "..", "lab", "hosts.js");
-  if (!existsSync(lab)) return;
-  const { labSweep } = (await import(lab)) as { labSweep?: () => Promise<unknown> };
-  await labSweep?.();
+async function sweepLabs(): Promise<Tally> {
+  const { labSweep } = (await import(join(__dirname, "..", "lab", "hosts.js"))) as { labSweep: () => Promise<unknown> };
+  return labSweep().then(nothing, (error: unknown) => failed("labs that were left over", messageOf(error)));
 }
 
 async function main(tierName: string | undefined, pattern: string | undefined): Promise<Tally> {
