@@ -146,7 +146,7 @@ ${step.make}
 run </dev/null`,
 )}
 code=$?; [ $code = 0 ] || { m fail ${s} $code; exit 1; }
-look_${word(s)} >"$entry/made.new" && mv -f "$entry/made.new" "$entry/made" || { m fail ${s} look; exit 1; }
+made=$(look_${word(s)}) && printf '%s\n' "$made" >"$entry/made.new" && mv -f "$entry/made.new" "$entry/made" || { m fail ${s} look; exit 1; }
 m look 0 ${s} ours; cat "$entry/made"`;
 }
 

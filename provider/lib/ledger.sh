@@ -9,18 +9,14 @@ record() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before the firs
   fi
   new=$L/.new
   rm -rf "$new"
-  mkdir -p "$new/owners" && (
-    set -e
+  mkdir -p "$new/owners" || return 1
+  # Nothing may be changed that was not saved: `set -e` says nothing inside `||`, hence the chain.
+  (
     entry=$new
-    cd "$new"
-    printf '%s' "$2" >id
-    "$4" >prior
-    "$5"
-    "$6" >undo
     last=$(sort -n "$L"/*/n 2>/dev/null | tail -n 1)
-    printf '%s\n' "$((${last:-0} + 1))" >n
-    : >"owners/$3"
-    sync -- prior undo n id . 2>/dev/null || sync
+    cd "$new" && prior=$("$4") && printf '%s\n' "$prior" >prior && "$5" && "$6" >undo &&
+      printf '%s' "$2" >id && printf '%s\n' "$((${last:-0} + 1))" >n && : >"owners/$3" &&
+      { sync -- prior undo n id . 2>/dev/null || sync; }
   ) || return 1
   mv -T "$new" "$entry" && sync -- "$L" 2>/dev/null
 }

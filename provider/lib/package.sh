@@ -73,10 +73,10 @@ install_packages() { # NAME[=VERSION]…
 note_new() { # remember what came along with an install, also with one that was cut off before it could
   [ -f "$L/before.accounts" ] || return 0
   for name in $(package_names | sort -u | comm -13 "$L/before.packages" -); do
-    grep -qsxF "package $name" "$L"/*/id || printf '%s\n' "$name" >>"$L/packages"
+    grep -qsxF "package $name" "$L"/*/id || printf '%s\n' "$name" >>"$L/packages" || return 1
   done
-  account_names | sort -u | comm -13 "$L/before.accounts" - >>"$L/accounts"
-  rm -f "$L/before.accounts"
+  account_names | sort -u | comm -13 "$L/before.accounts" - >>"$L/accounts" &&
+    rm -f "$L/before.accounts"
 }
 removal_of() { # NAME…: what apt would remove
   # shellcheck disable=SC2068

@@ -126,7 +126,8 @@ undo_block() { # PATH BEGIN END
   rm -f -- "$tmp" "$tmp.in"
   [ -e "$1" ] && grep -qxF -- "$2" "$1" || return 0
   cp -a -- "$1" "$tmp" && sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp"
-  if [ -f no-newline ]; then head -c -1 "$tmp" >"$tmp.in" && cat "$tmp.in" >"$tmp" && rm -f "$tmp.in"; fi
+  # The newline before our block was ours too, unless other lines follow by now.
+  if [ -f no-newline ] && [ "$(tail -n 1 -- "$1")" = "$3" ]; then head -c -1 "$tmp" >"$tmp.in" && cat "$tmp.in" >"$tmp" && rm -f "$tmp.in"; fi
   if [ -f no-file ] && [ ! -s "$tmp" ]; then rm -f -- "$tmp" "$1"; else move "$tmp" "$1"; fi
 }
 after_unit_file() { # PATH: systemd must hear of a changed unit file

@@ -161,6 +161,23 @@ describe("the ledger", () => {
     await converge(work("A", marker("x")));
     assert.deepEqual(readdirSync(join(K(), "staging")), ["B"]);
   });
+  const unsaved: readonly [string, Partial<Step>][] = [
+    ["its content", { save: sh`cat /nowhere >body; :; false` }],
+    ["the first half of its content", { save: sh`false && :` }],
+    ["its state", { look: sh`kv text old; return 1` }],
+  ];
+  for (const [what, broken] of unsaved)
+    test(`nothing is changed when ${what} cannot be saved, as on a full disk`, async () => {
+      writeFileSync(join(folder, "f"), "mine\n");
+      const step = content("f", "v1");
+      const [seen] = await look(host.remote, [work("A", step)]);
+      assert.ok(seen);
+      await assert.rejects(apply(host.remote, work("A", { ...step, ...broken }), seen, context()), /failed/);
+      assert.deepEqual(said("f"), ["mine"]);
+      await undo("A");
+      assert.deepEqual(said("f"), ["mine"]);
+      assert.ok(!existsSync(K()));
+    });
   test("a step that does not take effect is an error", async () => {
     const vain = { ...marker("x"), make: sh`:` };
     await assert.rejects(converge(work("A", vain)), /made, but did not take effect[\s\S]*wanted done=yes/);
