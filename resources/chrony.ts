@@ -5,7 +5,7 @@ import { pkg, template, unit } from "../provider/steps";
 
 export const Chrony = component({
   kind: "Chrony",
-  about: "Clock kept right by chrony, from time servers or from a host of the cluster.",
+  about: "Clock kept right by chrony, from time servers or from a host of the cluster; in step within 10 seconds.",
   args: z.object({
     servers: z
       .array(z.string().min(1))
@@ -28,5 +28,14 @@ export const Chrony = component({
     });
     return [pkg("chrony"), conf, unit(os.chronyUnit, { ...running, restartOn: [conf] })];
   },
-  verify: () => ({ title: "chronyd answers", test: sh`chronyc -n tracking >/dev/null`, seconds: 10 }),
+  verify: ({ servers, serve }) =>
+    servers.length === 0
+      ? { title: "chronyd answers", test: sh`chronyc -n tracking >/dev/null`, seconds: 10 }
+      : {
+          // A host that serves is in step with its own clock at least, so that the others need not wait for the world.
+          title: `clock in step with ${servers.join(", ")}`,
+          test: sh`chronyc -n tracking | grep -q '^Leap status *: Normal' && ${serve ? sh`:` : sh`chronyc waitsync 1`} >/dev/null ||
+{ chronyc -n sources; echo 'none of the time servers has answered: are they reachable by UDP 123?'; return 1; }`,
+          seconds: 10,
+        },
 });

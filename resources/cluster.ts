@@ -2,7 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Host, hostSpec, type HostArgs } from "../provider/host";
 import type { DeepInput } from "../provider/inputs";
 import { commaParts, parseSpec, type ClusterHost, type ClusterInput, type ClusterSpec } from "./config";
-import { prepareHost } from "./modules/host";
+import { prepareHosts } from "./modules/host";
 import { hostsEntries } from "./modules/names";
 import { splitOutputs } from "./modules/outputs";
 
@@ -24,7 +24,7 @@ export class Cluster extends pulumi.ComponentResource {
       addresses: known.apply((all) => Object.values(all).flatMap(commaParts)),
       opts: opened,
     };
-    for (const { host, forget } of hosts) prepareHost(host, { forget }, surroundings);
+    prepareHosts(hosts, surroundings);
 
     this.registerOutputs({});
   }
@@ -37,7 +37,7 @@ function read(name: string, { hosts, ...rest }: ClusterArgs) {
   const joined = spec.hosts.map((host, i) => ({ ...host, ...split[i]?.later }));
   return {
     spec,
-    hosts: joined.map((host) => ({ host: reach(host), forget: host.forget })),
+    hosts: joined.map((host) => ({ host: reach(host), port: host.port, forget: host.forget })),
     addresses: Object.fromEntries(joined.map((host) => [host.name, host.internalAddress ?? host.address])),
   };
 }

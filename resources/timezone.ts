@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { component } from "../provider/component";
-import { symlink } from "../provider/steps";
+import { sh } from "../provider/shell";
+import { file, pkg, symlink } from "../provider/steps";
 
 export const Timezone = component({
   kind: "Timezone",
@@ -11,5 +12,15 @@ export const Timezone = component({
       .regex(/^[A-Za-z0-9_+-]+(\/[A-Za-z0-9_+-]+)*$/, "expected a zone like Asia/Shanghai")
       .describe("Name in the zone database, e.g. Asia/Shanghai"),
   }),
-  steps: ({ zone }) => [symlink("/etc/localtime", `/usr/share/zoneinfo/${zone}`)],
+  steps: ({ zone }, { os }) => [
+    pkg("tzdata"),
+    symlink("/etc/localtime", `/usr/share/zoneinfo/${zone}`),
+    // Debian's programs read the name from here.
+    os.family === "debian" ? [file("/etc/timezone", `${zone}\n`)] : [],
+  ],
+  verify: ({ zone }) => ({
+    title: `time zone ${zone}`,
+    test: sh`[ -f ${`/usr/share/zoneinfo/${zone}`} ] || { echo ${`the host's zone database has no ${zone}`}; return 1; }`,
+    seconds: 1,
+  }),
 });

@@ -26,7 +26,8 @@ look_mount() { # PATH
   kv mounted yes && kv source "${line% *}" && kv fstype "${line##* }"
 }
 look_swap() {
-  if [ "$(sed 1d /proc/swaps | wc -l)" -gt 0 ]; then kv swap on; else kv swap off; fi
+  # The swap that a container sees is the machine's.
+  if ! in_container && [ "$(sed 1d /proc/swaps | wc -l)" -gt 0 ]; then kv swap on; else kv swap off; fi
   if swap_lines /etc/fstab | grep -q .; then kv fstab on; else kv fstab off; fi
   if [ -n "$(swap_units)" ]; then kv units on; else kv units off; fi
 }
@@ -43,7 +44,8 @@ swap_units() { # units that would turn swap on at boot, not counting those made 
   return 0
 }
 save_swap() {
-  sed 1d /proc/swaps | while read -r device _ _ _ priority; do printf '%s %s\n' "$device" "$priority"; done >active
+  : >active
+  in_container || sed 1d /proc/swaps | while read -r device _ _ _ priority; do printf '%s %s\n' "$device" "$priority"; done >active
   if [ -e /etc/fstab ]; then cp -a /etc/fstab fstab; fi
   swap_units >units
 }
@@ -56,23 +58,35 @@ set_swap_off() {
   for unit in $(swap_units); do
     case $unit in
       zram-generator) ln -sfn /dev/null /etc/systemd/zram-generator.conf.kubexm && mv -T /etc/systemd/zram-generator.conf.kubexm /etc/systemd/zram-generator.conf ;;
-      *) systemctl mask -q --now "$unit" ;;
+      *)
+        # A unit of the administrator's own cannot be masked where it stands.
+        if [ -e "/etc/systemd/system/$unit" ]; then
+          systemctl stop "$unit" 2>/dev/null || :
+          mkdir -p own && mv -f "/etc/systemd/system/$unit" own
+        fi
+        printf '%s\n' "$unit" >>units
+        systemctl mask -q --now "$unit"
+        ;;
     esac
   done
   systemctl daemon-reload
-  swapoff -a
+  in_container || swapoff -a
 }
 undo_swap() {
   if [ -e /etc/fstab ] && grep -q '^#kubexm# ' /etc/fstab; then
     cp -a /etc/fstab /etc/.kubexm-fstab
     sed 's/^#kubexm# //' /etc/fstab >/etc/.kubexm-fstab && touch -r fstab /etc/.kubexm-fstab && move /etc/.kubexm-fstab /etc/fstab
   fi
+  sort -u units >units.once
   while IFS= read -r unit; do
     case $unit in
       zram-generator) if [ -L /etc/systemd/zram-generator.conf ]; then rm -f /etc/systemd/zram-generator.conf; fi ;;
-      *) systemctl unmask -q "$unit" ;;
+      *)
+        systemctl unmask -q "$unit"
+        if [ -e "own/$unit" ]; then cp -a "own/$unit" /etc/systemd/system/; fi
+        ;;
     esac
-  done <units
+  done <units.once
   systemctl daemon-reload
   while read -r device priority; do
     if ! grep -qs "^$device " /proc/swaps; then

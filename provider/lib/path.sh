@@ -82,18 +82,22 @@ undo_dir() { # PATH
   else chown -- "$(was owner):$(was group)" "$1" && chmod -- "$(was mode)" "$1"; fi
 }
 look_block() { # PATH BEGIN END
+  # One without a record was left behind by another cluster.
+  if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi
   inside=before body=
   if [ -e "$1" ]; then
     while IFS= read -r line || [ -n "$line" ]; do
       case $inside-$line in
         "before-$2") inside=in ;;
         "in-$3") inside=after ;;
+        "after-$2") inside=several ;;
         in-*) body=$body$line$nl ;;
       esac
     done <"$1"
   fi
   case $inside in
     before) kv block absent ;;
+    several) kv block several ;;
     after) sum=$(printf %s "$body" | sha256sum) && kv block "${sum%% *}" ;;
     *)
       say "$1 has the line '$2' but no line '$3' after it; put it back or remove the rest of the block"
@@ -101,24 +105,31 @@ look_block() { # PATH BEGIN END
       ;;
   esac
 }
-put_block() { # PATH BEGIN END <CONTENT
+put_block() { # PATH BEGIN END PLACE(top: a new one goes before all else) <CONTENT
   need_dir "${1%/*}"
   tmp=$(beside "$1")
   rm -f -- "$tmp" "$tmp.in"
   { printf '%s\n' "$2" && cat && printf '%s\n' "$3"; } >"$tmp.in"
   if [ -e "$1" ]; then cp -a -- "$1" "$tmp"; else : >"$tmp" && chmod 644 "$tmp"; fi
-  if [ -e "$1" ] && grep -qxF -- "$2" "$1"; then
-    sed "/^$2\$/,/^$3\$/{
+  case $([ ! -e "$1" ] || grep -cxF -- "$2" "$1") in
+    1)
+      sed "/^$2\$/,/^$3\$/{
 /^$2\$/r $tmp.in
 d
 }" "$1" >"$tmp"
-  else
-    { if [ -s "$tmp" ] && [ -n "$(tail -c 1 "$tmp")" ]; then echo; fi && cat "$tmp.in"; } >>"$tmp"
-  fi
+      ;;
+    *) # none, or several that were left behind
+      if [ -e "$1" ]; then sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp"; fi
+      if [ "${4:-}" = top ]; then cat -- "$tmp" >>"$tmp.in" && cat -- "$tmp.in" >"$tmp"; else
+        { if [ -s "$tmp" ] && [ -n "$(tail -c 1 "$tmp")" ]; then echo; fi && cat "$tmp.in"; } >>"$tmp"
+      fi
+      ;;
+  esac
   rm -f -- "$tmp.in"
   sync -- "$tmp" && move "$tmp" "$1"
 }
-save_block() { # PATH: what is needed to leave no trace
+save_block() { # PATH BEGIN: what is needed to leave no trace
+  if [ -e "$1" ] && grep -qxF -- "$2" "$1"; then note "$1 had a block of another cluster: it is replaced, and goes with destroy"; fi
   if [ ! -e "$1" ]; then : >no-file; elif [ -s "$1" ] && [ -n "$(tail -c 1 "$1")" ]; then : >no-newline; fi
 }
 undo_block() { # PATH BEGIN END

@@ -12,9 +12,9 @@ export function block(path: string, name: string, content: string): Step {
   const [begin, end] = [`# BEGIN ${name}`, `# END ${name}`];
   return {
     id: `block ${path} ${name}`,
-    want: { block: createHash("sha256").update(text).digest("hex") },
+    want: { recorded: "yes", block: createHash("sha256").update(text).digest("hex") },
     look: sh`look_block ${path} ${begin} ${end}`,
-    save: sh`save_block ${path}`,
+    save: sh`save_block ${path} ${begin}`,
     make: sh`put_block ${path} ${begin} ${end} <<'KX_BLOCK'
 ${verbatim(text, "KX_BLOCK")}KX_BLOCK`,
     undo: sh`undo_block ${path} ${begin} ${end}`,

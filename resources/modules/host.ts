@@ -1,22 +1,19 @@
-import type * as pulumi from "@pulumi/pulumi";
+import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../../provider/host";
 import { Chrony } from "../chrony";
-import type { ClusterSpec, HostsRecord } from "../config";
+import { commaParts, hostsWithRoles, type ClusterSpec, type HostsRecord, type Role } from "../config";
+import { Firewall } from "../firewall";
 import { HostsFile } from "../hosts-file";
-import { Kernel } from "../kernel";
 import { Packages } from "../packages";
-import { Timezone } from "../timezone";
+import { Resolver } from "../resolver";
+import { nodeModules, nodeParameters } from "./node-kernel";
+import { portsFor } from "./ports";
+import { System } from "./system";
 
-/** What a node of Kubernetes needs from its kernel. */
-const kernelModules = ["overlay", "br_netfilter"];
-const kernelParameters = {
-  "net.bridge.bridge-nf-call-iptables": 1,
-  "net.bridge.bridge-nf-call-ip6tables": 1,
-  "net.ipv4.ip_forward": 1,
-};
+/** For every host: what kubelet, kube-proxy and network plugins call, shell completion, and clients for network storage. */
 const packages = {
-  debs: ["socat", "conntrack", "ebtables", "ipset"],
-  rpms: ["socat", "conntrack-tools", "ebtables", "ipset"],
+  debs: ["socat", "conntrack", "ebtables", "ipset", "bash-completion", "nfs-common", "open-iscsi"],
+  rpms: ["socat", "conntrack-tools", "ebtables", "ipset", "bash-completion", "nfs-utils", "iscsi-initiator-utils"],
 };
 
 export interface Surroundings {
@@ -29,39 +26,97 @@ export interface Surroundings {
   opts: pulumi.CustomResourceOptions;
 }
 
-/** Everything a machine needs before a container runtime comes onto it. */
-export function prepareHost(
-  host: Host,
-  retain: { forget: boolean },
+/** A host to be made ready, and what a person said about losing it. */
+export interface Machine {
+  host: Host;
+  /** Of SSH. */
+  port?: pulumi.Input<number> | undefined;
+  forget: boolean;
+}
+
+interface Ready {
+  resources: pulumi.Resource[];
+  chrony: pulumi.Resource;
+}
+
+/** Everything machines need before a container runtime comes onto them. Those that serve time come before those that follow. */
+export function prepareHosts(machines: readonly Machine[], surroundings: Surroundings): pulumi.Resource[] {
+  const { ntpServers } = surroundings.spec.system;
+  const roles = new Map(hostsWithRoles(surroundings.spec).map(({ host, roles }) => [host.name, roles]));
+  const prepare = (machine: Machine, after: readonly pulumi.Resource[]) =>
+    prepareHost(machine, roles.get(machine.host.name) ?? [], [...after], surroundings);
+  const servers = ntpServers.flatMap((name) => machines.find(({ host }) => host.name === name) ?? []);
+  const serving = servers.reduce<Ready[]>((ready, server) => {
+    const before = ready.map(({ chrony }) => chrony);
+    return [...ready, prepare(server, before)];
+  }, []);
+  const clocks = serving.map(({ chrony }) => chrony);
+  const following = machines.filter((machine) => !servers.includes(machine)).map((machine) => prepare(machine, clocks));
+  return [...serving, ...following].flatMap(({ resources }) => resources);
+}
+
+function prepareHost(
+  { host, port, forget }: Machine,
+  roles: readonly Role[],
+  clocks: pulumi.Resource[],
   { cluster, spec, names, addresses, opts }: Surroundings,
-): pulumi.Resource[] {
+): Ready {
   const name = (part: string) => `${cluster}-${host.name}-${part}`;
-  const common = { host, ...retain };
-  const { ntpServers, timezone, debs, rpms } = spec.system;
-  const inCluster = (server: string) => spec.hosts.some((other) => other.name === server);
-  const isServer = ntpServers.includes(host.name);
-  const packagesReady = new Packages(
-    name("packages"),
-    { ...common, debs: [...packages.debs, ...debs], rpms: [...packages.rpms, ...rpms] },
-    opts,
-  );
+  const common = { host, forget };
+  const after = (...resources: pulumi.Resource[]) => ({
+    ...opts,
+    dependsOn: [...toArray(opts.dependsOn), ...resources],
+  });
+  const { timezone, selinux, firewall: mode } = spec.system;
+  const dns = spec.extra.resolves.map(({ address }) => address);
+  const time = timeOf(host.name, spec);
+
+  const resolver = dns.length === 0 ? [] : [new Resolver(name("resolver"), { ...common, servers: dns }, opts)];
   const hostsFile = new HostsFile(name("hosts-file"), { ...common, entries: names }, opts);
-  const chrony = new Chrony(
-    name("chrony"),
+  // A name that sudo cannot resolve makes it slow: the hosts file knows the new one first.
+  const system = new System(
+    name("system"),
     {
       ...common,
-      // A host that serves the others takes its time from outside only; it cannot follow itself.
-      servers: ntpServers.filter((server) => (isServer ? !inCluster(server) : true)),
-      serve: isServer,
-      allow: isServer ? addresses : [],
+      hostname: host.name,
+      ...(timezone !== undefined && { timezone }),
+      selinux,
+      modules: nodeModules(spec),
+      sysctl: nodeParameters(spec),
     },
-    { ...opts, dependsOn: [packagesReady, hostsFile] },
+    after(hostsFile),
   );
-  return [
-    packagesReady,
-    hostsFile,
-    chrony,
-    new Kernel(name("kernel"), { ...common, modules: kernelModules, sysctl: kernelParameters }, opts),
-    ...(timezone === undefined ? [] : [new Timezone(name("timezone"), { ...common, zone: timezone }, opts)]),
-  ];
+  const ssh = pulumi.output(port).apply((known) => `${known ?? 22}/tcp`);
+  const firewall = new Firewall(
+    name("firewall"),
+    {
+      ...common,
+      mode,
+      ports: [ssh, ...portsFor(spec, roles), ...(time.serve ? ["123/udp"] : [])],
+      networks: [...commaParts(spec.network.kubePodsCIDR), ...commaParts(spec.network.kubeServiceCIDR)],
+    },
+    opts,
+  );
+  const tools = new Packages(name("packages"), { ...common, ...packagesFor(spec) }, after(hostsFile, ...resolver));
+  const chrony = new Chrony(
+    name("chrony"),
+    { ...common, ...time, allow: time.serve ? addresses : [] },
+    after(tools, firewall, ...clocks),
+  );
+  return { resources: [...resolver, hostsFile, system, firewall, tools, chrony], chrony };
 }
+
+const packagesFor = ({ system }: ClusterSpec) => ({
+  debs: [...packages.debs, ...system.debs],
+  rpms: [...packages.rpms, ...system.rpms],
+});
+
+/** A host that serves time follows those named before it and the world's, the others follow all. */
+function timeOf(host: string, { hosts, system: { ntpServers } }: ClusterSpec): { servers: string[]; serve: boolean } {
+  const at = ntpServers.indexOf(host);
+  const inCluster = (server: string) => hosts.some(({ name }) => name === server);
+  return { serve: at >= 0, servers: ntpServers.filter((server, i) => at < 0 || i < at || !inCluster(server)) };
+}
+
+const toArray = (dependsOn: pulumi.CustomResourceOptions["dependsOn"]): pulumi.Input<pulumi.Resource>[] =>
+  dependsOn === undefined ? [] : Array.isArray(dependsOn) ? dependsOn : [dependsOn as pulumi.Input<pulumi.Resource>];

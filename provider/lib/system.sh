@@ -1,0 +1,67 @@
+# Settings of the system as a whole: SELinux, and how many files a service may open.
+in_container() { [ -e /run/systemd/container ]; }
+
+look_parameter() { # NAME WANTED: in a container, where what is missing or read-only is the machine's to set
+  sysctl_path "$1"
+  if [ -w "$path" ]; then look_sysctl "$1"; else kv value "$2" && kv how kernel-of-the-machine; fi
+}
+
+look_selinux() { # WANTED: what comes to the same counts as it
+  config=/etc/selinux/config
+  if [ ! -e "$config" ] || ! command -v getenforce >/dev/null 2>&1; then
+    kv mode "$1" && kv boot "$1" && kv how no-selinux
+    return
+  fi
+  mode=$(getenforce) || return 1
+  mode=$(printf %s "$mode" | tr 'A-Z' 'a-z')
+  boot=$(selinux_line | sed 's/^SELINUX=\([a-z]*\).*/\1/')
+  kv mode_found "$mode" && kv boot_found "$boot"
+  # Switched off at boot, it can neither be in the way nor be switched on without another boot.
+  case $1-$mode in *-disabled | disabled-permissive) mode=$1 ;; esac
+  case $1-$boot in permissive-disabled) boot=$1 ;; esac
+  kv mode "$mode" && kv boot "$boot"
+}
+selinux_line() { sed -n '/^SELINUX=/p' /etc/selinux/config | tail -n 1; }
+put_selinux_line() { # LINE(empty: none)
+  config=$(readlink -f /etc/selinux/config) && tmp=$(beside "$config")
+  cp -a -- "$config" "$tmp"
+  if [ -z "$1" ]; then sed '/^SELINUX=/d' "$config" >"$tmp"
+  elif [ -z "$(selinux_line)" ]; then printf '%s\n' "$1" >>"$tmp"
+  else sed "s/^SELINUX=.*/$1/" "$config" >"$tmp"; fi
+  sync -- "$tmp" && move "$tmp" "$config"
+}
+set_selinux() { # WANTED
+  found=$(look_selinux "$1")
+  case $nl$found$nl in *"${nl}boot=$1$nl"*) ;; *) put_selinux_line "SELINUX=$1" ;; esac
+  case $nl$found$nl in
+    *"${nl}mode_found=disabled$nl"*) [ "$1" != enforcing ] || note "SELinux is switched off until the next boot, which then labels all files anew" ;;
+    *"${nl}mode=$1$nl"*) ;;
+    *) if [ "$1" = enforcing ]; then setenforce 1; else setenforce 0; fi ;;
+  esac
+}
+undo_selinux() {
+  if [ -e /etc/selinux/config ] && [ "$(selinux_line)" != "$(cat line)" ]; then put_selinux_line "$(cat line)"; fi
+  case $(was mode_found)-$(getenforce) in
+    enforcing-Permissive) setenforce 1 ;;
+    permissive-Enforcing) setenforce 0 ;;
+  esac
+}
+
+nofile_conf=/etc/systemd/system.conf.d/50-kubexm.conf
+look_nofile() { # LEAST: the most files a service may open
+  if [ -d "$entry" ] && [ ! -e "$nofile_conf" ]; then kv nofile "until the next boot"; return; fi
+  most=$(systemctl show -p DefaultLimitNOFILE) || return 1
+  most=${most#*=}
+  case $most in
+    infinity | ??????????*) kv nofile enough ;;
+    *) if [ "$most" -ge "$1" ]; then kv nofile enough; else kv nofile "$most"; fi ;;
+  esac
+}
+set_nofile() { # LEAST
+  printf '# Managed by kubexm\n[Manager]\nDefaultLimitNOFILE=1024:%s\n' "$1" | put_file "$nofile_conf" 0644 root:root
+  systemctl daemon-reexec
+}
+undo_nofile() {
+  rm -f -- "$nofile_conf"
+  systemctl daemon-reexec
+}
