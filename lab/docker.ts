@@ -126,7 +126,7 @@ export async function ensureDocker(): Promise<Docker> {
 
 /** Stops our own Docker when no lab is left on it. Call it under the lab lock. */
 export async function releaseDocker(d: Docker): Promise<void> {
-  if (!d.own) return;
+  if (!d.own || !(await answers(d))) return;
   const left = await dockerLines(d, ["network", "ls", "-q", "--filter", `label=${LAB_LABEL}`]);
   if (left.length === 0) await stopDaemon();
 }

@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Docker, LAB_LABEL, docker, dockerLines, releaseDocker } from "./docker.js";
 import { readRecord } from "./files.js";
+import { stopDaemon } from "./daemon.js";
 import { BUILD_PREFIX, hasImage, imageTag } from "./image.js";
 import { type LabNetwork, closeNetworks } from "./network.js";
 import { alive } from "./owner.js";
@@ -57,7 +58,13 @@ async function removeObjects(lab: FoundLab): Promise<void> {
   await Promise.all(containers.map((name) => docker(d, ["rm", "--force", "--volumes", name])));
   const networks = await networksOf(lab);
   if (await hasImage(d)) await closeNetworks(d, imageTag(), networks);
-  if (networks.length > 0) await docker(d, ["network", "rm", ...networks.map(({ name }) => name)]);
+  if (networks.length === 0) return;
+  await docker(d, ["network", "rm", ...networks.map(({ name }) => name)]).catch(async (error: unknown) => {
+    // A Docker that lost a container on a busy machine can keep its place in the network until it is started anew.
+    const idle = (await dockerLines(d, ["ps", "--quiet"])).length === 0;
+    if (!d.own || !idle || !/active endpoints/.test(String(error))) throw error;
+    await stopDaemon();
+  });
 }
 
 /** Takes a lab off the machine, whatever is there of it. Call it under the lab lock. */
