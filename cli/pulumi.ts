@@ -28,7 +28,8 @@ const stateFile = (state: string, stack: string) =>
   join(state, ".pulumi", "stacks", PROJECT.name, `${shortName(stack)}.json`);
 
 /** Pulumi's own words where no event told what was wrong: a bad passphrase, no access to the backend. */
-function complaint({ stderr, stdout }: PulumiError): string {
+function complaint({ code, stderr, stdout }: PulumiError): string {
+  if (code === undefined) return "Pulumi was killed; the next run goes on from here";
   const text = stderr.trim() || stdout.trim();
   return text.replaceAll(/^error: /gm, "");
 }

@@ -140,8 +140,8 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     atWork.delete(urn);
     // The look before a preview or an up is no change; what it found stands under the change that heals it.
     if (op === undefined || (name === "refresh" && !failed)) return;
-    // With --target Pulumi calls a create that it leaves out "same".
-    if (name === "same" && !metadata.old) return;
+    // With --target Pulumi calls a create that it leaves out "same", of a resource that has no id yet.
+    if (name === "same" && metadata.new?.id === "") return;
     const count = failed ? "failed" : op.counts;
     if (count) counts[count]++;
     if (count === "unchanged" && !notes.has(urn)) return;

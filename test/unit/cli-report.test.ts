@@ -9,6 +9,7 @@ type Properties = Record<string, unknown>;
 interface Step {
   op: string;
   name?: string;
+  id?: string;
   host?: unknown;
   was?: Properties;
   is?: Properties;
@@ -17,14 +18,14 @@ interface Step {
 
 const urnOf = (name: string) => `urn:pulumi:s::kubexm::pulumi-nodejs:dynamic/kubexm:Chrony::${name}`;
 
-function metadata({ op, name = "c", host = { name: "m1" }, was, is, outputs }: Step): StepEventMetadata {
+function metadata({ op, name = "c", id = "i", host = { name: "m1" }, was, is, outputs }: Step): StepEventMetadata {
   const type = "pulumi-nodejs:dynamic/kubexm:Chrony";
   const state = (inputs: Properties | undefined, outs: Properties | undefined) =>
     inputs && {
       type,
       urn: urnOf(name),
       custom: true,
-      id: "i",
+      id,
       parent: "",
       inputs: { host, ...inputs },
       outputs: outs ?? {},
@@ -108,6 +109,12 @@ for (const { what, verb = "up", plan = false, events, lines, counts, problems = 
     events: both({ op: "delete", was: {} }),
     lines: ["m1 - Chrony removed in T"],
     counts: { removed: 1 },
+  },
+  {
+    what: "a create that --target leaves out is neither told nor counted",
+    events: both({ op: "same", id: "", was: {}, is: {} }),
+    lines: [],
+    counts: {},
   },
   {
     what: "a replacement counts once",
