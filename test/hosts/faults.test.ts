@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { labDown, labExec, labUp, type Lab, type LabHost } from "../../lab/hosts";
-import { compare, describeDifferences, snapshot, type Snapshot } from "../../lab/snapshot";
+import { snapshot, type Snapshot } from "../../lab/snapshot";
 import { definitionOf } from "../../provider/definition";
 import { create, type Inputs } from "../../provider/lifecycle";
 import { closeAll, connect } from "../../provider/ssh";
 import { cuttingProxy, type CuttingProxy, type Fault } from "../harness/cutting-proxy";
 import { boxFiles, given, place } from "../harness/fault-box";
-import { converges, onHosts, reverts, tally, tell } from "../harness/fault-run";
+import { changedSince, converges, onHosts, reverts, tally, tell } from "../harness/fault-run";
 import { elsewhere, here, type Call } from "../harness/provider-process";
 import { quickState, type QuickState } from "../harness/quick-state";
 import { seeded } from "../harness/seeded";
@@ -66,8 +66,7 @@ describe("connections cut and processes killed", () => {
   };
   /** Nothing stays anywhere, not only where the quick look looks. */
   const asBefore = async () => {
-    for (const { host, whole } of stations.values())
-      assert.equal(describeDifferences(compare(whole, await snapshot(host))), "");
+    for (const { host, whole } of stations.values()) assert.equal(await changedSince(whole, host), "");
   };
 
   /** Bytes from the host at which each step began, and all bytes both ways, of an apply that nothing disturbs. */
