@@ -49,7 +49,7 @@ export const NOISE: readonly Noise[] = [
   { kind: "unit", name: /systemd-(tmpfiles-clean|hostnamed|timedated|localed)\.service/, why: "run now and then" },
   {
     kind: "unit",
-    name: /time-(set|sync)\.target/,
+    name: /(time-(set|sync)|remote-fs-pre|rpcbind)\.target/,
     why: "a point in the boot order, reached for good once a clock was set",
   },
   {

@@ -60,6 +60,7 @@ quietly() { # COMMAND…: its last lines, if it fails
 install_packages() { # NAME[=VERSION]…
   package_turn || return 1
   note_new && package_names | sort -u >"$L/before.packages" && account_names | sort -u >"$L/before.accounts" || return 1
+  cp -f /var/lib/apt/extended_states "$L/before.marks" 2>/dev/null || : >"$L/before.marks"
   case $(manager) in
     apt)
       more="--no-install-recommends --allow-downgrades --allow-change-held-packages"
@@ -74,6 +75,12 @@ note_new() { # remember what came along with an install, also with one that was 
   [ -f "$L/before.accounts" ] || return 0
   for name in $(package_names | sort -u | comm -13 "$L/before.packages" -); do
     grep -qsxF "package $name" "$L"/*/id || printf '%s\n' "$name" >>"$L/packages" || return 1
+  done
+  # What had to give way, like one keeper of the time to another.
+  for name in $(package_names | sort -u | comm -23 "$L/before.packages" -); do
+    mark=manual
+    if sed -n "/^Package: $name\$/,/^\$/p" "$L/before.marks" | grep -qx 'Auto-Installed: 1'; then mark=auto; fi
+    printf '%s %s\n' "$name" $mark >>"$L/gave-way" || return 1
   done
   account_names | sort -u | comm -13 "$L/before.accounts" - >>"$L/accounts" &&
     rm -f "$L/before.accounts"
@@ -105,6 +112,16 @@ needed_by() { # NAME SET: who outside of SET would have to go with it
     case " $2 " in *" $other "*) ;; *) printf '%s\n' "$other" && return ;; esac
   done
 }
+bring_back() { # NAME: without any other going for it
+  case $(manager) in
+    apt)
+      more="--no-install-recommends --no-remove"
+      # shellcheck disable=SC2086
+      quietly $apt install $more "$1" || { quietly $apt update && quietly $apt install $more "$1"; }
+      ;;
+    *) quietly dnf -y install "$1" || quietly yum -y install "$1" ;;
+  esac
+}
 sweep_packages() { # what we brought and nobody asks for any more; what others need stays
   if [ -f "$L/packages" ]; then
     going= waiting=
@@ -131,6 +148,15 @@ sweep_packages() { # what we brought and nobody asks for any more; what others n
     if [ -n "$waiting" ]; then printf '%s\n' $waiting >"$L/packages"; else rm -f "$L/packages"; fi
   fi
   grep -qs '^package ' "$L"/*/id && return 0
+  if [ -f "$L/gave-way" ]; then
+    sort -u "$L/gave-way" | while read -r name mark; do
+      if package_is_there "$name" ''; then continue; fi
+      if bring_back "$name" </dev/null; then
+        if [ "$(manager)" = apt ]; then apt-mark "$mark" "$name" >/dev/null; fi
+      else note "package $name, which had to give way to ours, could not be installed again"; fi
+    done
+    rm -f "$L/gave-way"
+  fi
   if [ -f "$L/accounts" ]; then
     while read -r kind name; do
       case $kind in

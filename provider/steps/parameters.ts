@@ -11,12 +11,25 @@ export function parameters(
   values: Readonly<Record<string, string | number>>,
   { container }: { container: boolean },
 ): Step[] {
-  if (!container) return sysctl(path, values);
-  return sysctl(path, values).flatMap((step) => {
+  const steps = sysctl(path, values).map(withRedirects);
+  if (!container) return steps;
+  return steps.flatMap((step) => {
     if (step.bulk?.kind !== "sysctl") return [step];
     const { name } = step.bulk;
     if (!name.startsWith("net.")) return [];
-    const { id, want, make, undo, keepIfChanged = [] } = step;
-    return [{ id, want, look: sh`look_parameter ${name} ${want["value"] ?? ""}`, make, undo, keepIfChanged }];
+    const { id, want, save = sh``, make, undo, keepIfChanged = [] } = step;
+    return [{ id, want, look: sh`look_parameter ${name} ${want["value"] ?? ""}`, save, make, undo, keepIfChanged }];
   });
+}
+
+/** With this parameter the kernel changes another one by itself, both ways. */
+function withRedirects(step: Step): Step {
+  if (step.id !== "sysctl net.ipv4.ip_forward") return step;
+  const redirects = "/proc/sys/net/ipv4/conf/all/accept_redirects";
+  return {
+    ...step,
+    save: sh`if [ -e ${redirects} ]; then cat ${redirects} >redirects; fi`,
+    undo: sh`${step.undo}
+if [ -s redirects ]; then cat redirects >${redirects}; fi`,
+  };
 }

@@ -1,0 +1,72 @@
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Remote } from "../../provider/ssh/remote";
+import { execRemote } from "./exec-remote";
+
+/**
+ * A host for what no lab host has: a folder stands for its root, and programs of the test's own stand before the real
+ * ones. Absolute paths that begin like one of these are moved into it, in scripts of the engine as in those of the test.
+ */
+const MOVED = ["etc", "run", "var/lib/kubexm", "usr/lib/systemd", "lib/modules", "proc/sys", "proc/swaps", "sys"];
+
+export interface FakeHost {
+  readonly remote: Remote;
+  /** What the fake programs were asked to do. */
+  readonly calls: () => string[];
+  readonly read: (path: string) => string;
+  readonly end: () => void;
+}
+
+/** On every fake host: only root may give files away, and nothing may reach this machine's own systemd. */
+const harmless = {
+  chown: ":",
+  sync: ":",
+  systemctl: ":",
+  "systemd-detect-virt": "exit 1",
+  stat: `command -p stat "$@" | sed "s/ $(id -un) $(id -gn) / root root /; s/^owner=.*/owner=root/; s/^group=.*/group=root/"`,
+};
+
+/** Runs standard input as a script, with its paths moved in, and moved back out of what it prints. */
+const runner = (root: string) => {
+  const move = `s#(^|[^A-Za-z0-9_.}-])/(${MOVED.join("|")})([]/ "'$;)]|$)#\\1${root}/\\2\\3#g`;
+  return `#!/bin/sh
+cd ${root} || exit 255
+sed -E '${move.replaceAll("'", "'\\''")};${move.replaceAll("'", "'\\''")}' >script
+PATH=${root}/bin:$PATH /bin/sh script >out 2>err
+code=$?
+sed 's#${root}##g' out
+sed 's#${root}##g' err >&2
+exit $code
+`;
+};
+
+/** Files by path; programs by name, as shell text that may use $ROOT. Each call of a program is noted with its arguments. */
+export function fakeHost(
+  files: Readonly<Record<string, string>>,
+  programs: Readonly<Record<string, string>>,
+): FakeHost {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), "kubexm-fake-")));
+  const put = (path: string, text: string) => {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  };
+  for (const folder of ["etc", "run", "var/lib", "proc/sys"]) mkdirSync(join(root, folder), { recursive: true });
+  put("calls", "");
+  put("runner", runner(root));
+  for (const [path, text] of Object.entries(files)) put(path, text);
+  for (const [name, text] of Object.entries({ ...harmless, ...programs })) {
+    const note = name in programs ? `echo "${name} $*" >>${root}/calls` : ":";
+    put(`bin/${name}`, `#!/bin/sh\n${note}\nROOT=${root}\n${text}\n`);
+    chmodSync(join(root, "bin", name), 0o755);
+  }
+  return {
+    remote: execRemote("fake", ["/bin/sh", join(root, "runner")]),
+    calls: () =>
+      readFileSync(join(root, "calls"), "utf8")
+        .split("\n")
+        .filter((line) => line !== ""),
+    read: (path) => readFileSync(join(root, path), "utf8"),
+    end: () => rmSync(root, { recursive: true, force: true }),
+  };
+}
