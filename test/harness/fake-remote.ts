@@ -7,17 +7,23 @@ import type { Remote } from "../../provider/ssh/remote";
 export const factsText = (machine = "machine-1") =>
   `ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian 12"\n@arch=x86_64\n@machineId=${machine}\n@init=systemd\n`;
 
-/** Ends all processes of a session at once: `timeout` puts its children into groups of their own. */
+/** Ends all processes of a session: `timeout` puts its children into groups of their own, and new ones come meanwhile. */
 function endSession(session: number): void {
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    try {
-      const [, , , own] = readFileSync(join("/proc", pid, "stat"), "utf8")
-        .replace(/^.*\) /, "")
-        .split(" ");
-      if (Number(own) === session) process.kill(Number(pid), "SIGKILL");
-    } catch {
-      // It has ended by itself.
-    }
+  for (let ended = 1; ended > 0;) {
+    const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+    ended = all.filter((pid) => endIfOf(session, pid)).length;
+  }
+}
+
+function endIfOf(session: number, pid: string): boolean {
+  try {
+    const [state, , , own] = readFileSync(join("/proc", pid, "stat"), "utf8")
+      .replace(/^.*\) /s, "")
+      .split(" ");
+    return Number(own) === session && state !== "Z" && process.kill(Number(pid), "SIGKILL");
+  } catch {
+    // It has ended by itself.
+    return false;
   }
 }
 

@@ -29,15 +29,17 @@ const said = (name: string) => readFileSync(join(folder, name), "utf8").trim().s
 interface Slow {
   make?: number;
   undo?: number;
+  /** Undoing waits for this file. */
+  gate?: string;
 }
 
 /** A step that makes an empty file, and tells in `undone` that it was taken back. */
-function marker(name: string, { make = 0, undo = 0 }: Slow = {}): Step {
+function marker(name: string, { make = 0, undo = 0, gate = "." }: Slow = {}): Step {
   const path = join(folder, name);
   return command(name, {
     run: sh`sleep ${make}; : >${path}`,
     doneWhen: sh`test -e ${path}`,
-    undo: sh`sleep ${undo}; printf '%s\n' ${name} >>${join(folder, "undone")}; rm -f ${path}`,
+    undo: sh`sleep ${undo}; until [ -e ${join(folder, gate)} ]; do sleep 0.1; done; printf '%s\n' ${name} >>${join(folder, "undone")}; rm -f ${path}`,
   });
 }
 
@@ -129,14 +131,15 @@ describe("the ledger", () => {
     assert.deepEqual(said("undone"), ["x4", "x3", "x2", "x1"]);
   });
   test("a reboot in the middle of an undo: the next one finds the rest again", async () => {
-    await converge(work("A", marker("x"), marker("y", { undo: 40 }), marker("z")));
+    await converge(work("A", marker("x"), marker("y", { gate: "go" }), marker("z")));
     host.dieAt(/undo command y$/);
     await assert.rejects(undo("A"), /connection broke/);
     assert.deepEqual(there(), ["undone", "x", "y"]);
     await converge(work("A", marker("x"), marker("y"), marker("z")));
     assert.deepEqual(there(), ["undone", "x", "y", "z"]);
+    writeFileSync(join(folder, "go"), "");
     await undo("A");
-    assert.deepEqual(there(), ["undone"]);
+    assert.deepEqual(there(), ["go", "undone"]);
     assert.ok(!existsSync(K()));
   });
   test("keeping the things drops only this owner's records", async () => {
