@@ -9,6 +9,8 @@ const require = createRequire(import.meta.url);
 await start(async () => {
   await ready();
   const { clusterPage, clusterJsonSchema } = require(join(root, "dist/resources/config/docs.js"));
+  const { componentsPage } = require(join(root, "dist/resources/modules/docs.js"));
+  writeFileSync(join(root, "docs/components.md"), componentsPage());
   writeFileSync(join(root, "docs/cluster-yaml.md"), clusterPage());
   writeFileSync(join(root, "docs/cluster.schema.json"), clusterJsonSchema());
 });

@@ -65,22 +65,23 @@ function within(title: string, schema: Schema): Section[] {
   ];
 }
 
-function table({ title, about, fields }: Section): string {
+/** A table of the fields: key, type, default and meaning. */
+export function fieldTable(fields: Section["fields"]): string {
   const rows = fields.map(([key, schema]) => {
     const { description = "", examples: [example] = [] } = metaOf(schema);
     const shown =
       example === undefined ? "" : ` (${code(typeof example === "string" ? example : JSON.stringify(example))})`;
     return `| ${code(key)} | ${typeText(schema)} | ${defaultText(schema)} | ${cell(description)}${shown} |`;
   });
-  return [
-    `## ${title === "" ? "The file" : title.replace(/</g, "\\<")}`,
-    ...(about === "" ? [] : ["", `${about}.`]),
-    "",
-    "| Key | Type | Default | Meaning |",
-    "| --- | --- | --- | --- |",
-    ...rows,
-  ].join("\n");
+  return ["| Key | Type | Default | Meaning |", "| --- | --- | --- | --- |", ...rows].join("\n");
 }
+
+const section = ({ title, about, fields }: Section): string =>
+  [
+    `## ${title === "" ? "The file" : title.replace(/</g, "\\<")}`,
+    ...(about === "" ? [] : [`${about}.`]),
+    fieldTable(fields),
+  ].join("\n\n");
 
 const INTRODUCTION = `# cluster.yaml
 
@@ -98,7 +99,7 @@ column, without touching a host. Editors check the file while it is written when
 - Addresses and ranges of both families stand in one string: \`"172.16.0.2,2022::2"\`.`;
 
 /** docs/cluster-yaml.md */
-export const clusterPage = (): string => `${[INTRODUCTION, ...within("", clusterFile).map(table)].join("\n\n")}\n`;
+export const clusterPage = (): string => `${[INTRODUCTION, ...within("", clusterFile).map(section)].join("\n\n")}\n`;
 
 /** docs/cluster.schema.json: what may be written, before defaults are filled in. */
 export function clusterJsonSchema(): string {

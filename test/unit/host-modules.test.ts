@@ -1,8 +1,11 @@
 import * as pulumi from "@pulumi/pulumi";
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Cluster } from "../../resources/cluster";
 import { parseSpec, type ClusterInput, type Role } from "../../resources/config";
+import { componentsPage } from "../../resources/modules/docs";
 import { nodeModules, nodeParameters, parameters } from "../../resources/modules/node-kernel";
 import { portsFor } from "../../resources/modules/ports";
 
@@ -104,4 +107,9 @@ test("a host costs five resources, six with more DNS servers; who serves time as
   assert.deepEqual(inputs("c-w1-chrony")["servers"], ["ntp.example.com", "m1"]);
   const ports = inputs("c-m1-firewall")["ports"] as string[];
   assert.ok(ports.includes("2222/tcp") && ports.includes("123/udp") && ports.includes("6443/tcp"), ports.join(" "));
+});
+
+test("docs/components.md is what npm run docs writes", () => {
+  const page = readFileSync(join(__dirname, "../../../docs/components.md"), "utf8");
+  assert.equal(page, componentsPage());
 });
