@@ -1,9 +1,11 @@
+import { alive } from "./owner.js";
 import { UserError } from "../toolchain/errors.js";
 import { progress } from "../toolchain/progress.js";
 import { type RunOptions, run } from "../toolchain/process.js";
 import { OWN_SOCKET, startDaemon, stopDaemon } from "./daemon.js";
 
 export const LAB_LABEL = "kubexm.lab";
+export const OWNER_LABEL = "kubexm.lab.owner";
 
 /** A Docker that answers. `own` is the one that only labs use; any other is somebody else's and is never stopped. */
 export interface Docker {
@@ -127,8 +129,11 @@ export async function ensureDocker(): Promise<Docker> {
 /** Stops our own Docker when no lab is left on it. Call it under the lab lock. */
 export async function releaseDocker(d: Docker): Promise<void> {
   if (!d.own || !(await answers(d))) return;
-  const left = await dockerLines(d, ["network", "ls", "-q", "--filter", `label=${LAB_LABEL}`]);
-  if (left.length === 0) await stopDaemon();
+  const labelled = ["--filter", `label=${LAB_LABEL}`, "--format", `{{.Label "${OWNER_LABEL}"}}`];
+  const hosts = await dockerLines(d, ["ps", "--all", ...labelled]);
+  // A network without hosts is a lab that is just being made, or one that Docker will not let go until its own end.
+  const makers = await dockerLines(d, ["network", "ls", ...labelled]);
+  if (hosts.length === 0 && !makers.some(alive)) await stopDaemon();
 }
 
 /** Removes what a killed Docker of ours left. Call it under the lab lock. */

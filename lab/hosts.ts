@@ -26,15 +26,7 @@ import {
 import { makeSshKey } from "./key.js";
 import { hostReady, startPlanned } from "./host.js";
 import { ensureImage } from "./image.js";
-import {
-  DIR_LABEL,
-  type FoundLab,
-  OWNER_LABEL,
-  containersOf,
-  foundLabs,
-  removeAndRelease,
-  removeLeftOvers,
-} from "./labs.js";
+import { DIR_LABEL, type FoundLab, containersOf, foundLabs, removeAndRelease, removeLeftOvers } from "./labs.js";
 import { withLock } from "./lock.js";
 import { CLUSTER_RANGES, type LabNetwork, createNetworks, openNetworks } from "./network.js";
 import { owner } from "./owner.js";

@@ -1,14 +1,12 @@
 import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Docker, LAB_LABEL, docker, dockerLines, releaseDocker } from "./docker.js";
+import { type Docker, LAB_LABEL, OWNER_LABEL, docker, dockerLines, releaseDocker } from "./docker.js";
 import { readRecord } from "./files.js";
-import { stopDaemon } from "./daemon.js";
 import { BUILD_PREFIX, hasImage, imageTag } from "./image.js";
 import { type LabNetwork, closeNetworks } from "./network.js";
 import { alive } from "./owner.js";
 
 export const DIR_LABEL = "kubexm.lab.dir";
-export const OWNER_LABEL = "kubexm.lab.owner";
 
 /** A lab as its Docker knows it. */
 export interface FoundLab {
@@ -59,25 +57,14 @@ async function removeObjects(lab: FoundLab): Promise<void> {
   const networks = await networksOf(lab);
   if (await hasImage(d)) await closeNetworks(d, imageTag(), networks);
   if (networks.length === 0) return;
-  await docker(d, ["network", "rm", ...networks.map(({ name }) => name)]).catch(async (error: unknown) => {
-    // A Docker that lost a container on a busy machine can keep its place in the network until it is started anew.
-    const idle = (await dockerLines(d, ["ps", "--quiet"])).length === 0;
-    if (!d.own || !idle || !/active endpoints/.test(String(error))) throw error;
-    await stopDaemon();
-  });
+  await docker(d, ["network", "rm", ...networks.map(({ name }) => name)]);
 }
 
 /** Takes a lab off the machine, whatever is there of it. Call it under the lab lock. */
 export async function removeLab(lab: FoundLab): Promise<void> {
   // A container that was just being made when its maker was stopped can come late, later still on a busy machine.
-  for (const left of [5, 4, 3, 2, 1]) {
-    const done = await removeObjects(lab).then(
-      () => true,
-      () => sleep(2000).then(() => false),
-    );
-    if (done) break;
-    if (left === 1) await removeObjects(lab);
-  }
+  const later = (ms: number) => () => sleep(ms).then(() => removeObjects(lab));
+  await removeObjects(lab).catch(later(1000)).catch(later(4000));
   await rm(lab.dir, { recursive: true, force: true });
 }
 
@@ -96,7 +83,8 @@ async function leftOver(lab: FoundLab): Promise<boolean> {
 
 /** Removes what killed runs left. Call it under the lab lock. */
 export async function removeLeftOvers(d: Docker): Promise<void> {
-  for (const lab of await foundLabs(d)) if (await leftOver(lab)) await removeLab(lab);
+  // One that does not go must not keep the others from starting: it goes with the lab's Docker, or at the next try.
+  for (const lab of await foundLabs(d)) if (await leftOver(lab)) await removeLab(lab).catch(() => undefined);
   const builds = await dockerLines(d, ["ps", "--all", "--filter", `name=^${BUILD_PREFIX}`, "--format", "{{.Names}}"]);
   for (const name of builds)
     if (!alive(name.slice(BUILD_PREFIX.length))) await docker(d, ["rm", "--force", "--volumes", name]);
