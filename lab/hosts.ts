@@ -7,6 +7,7 @@ import {
   GIVEN,
   LAB_LABEL,
   OWN,
+  OWNER_LABEL,
   docker,
   ensureDocker,
   releaseDocker,
