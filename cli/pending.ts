@@ -28,7 +28,9 @@ function idOf({ urn, inputs = {} }: Resource): string {
 }
 
 function halfMade(resource: Resource, why: string): Resource {
-  return { ...resource, initErrors: [...(resource.initErrors ?? []), why] };
+  // `incomplete` keeps a later change of credentials alone from being taken as reason enough not to look at the host.
+  const outputs = resource.outputs && { outputs: { ...resource.outputs, incomplete: true } };
+  return { ...resource, ...outputs, initErrors: [...(resource.initErrors ?? []), why] };
 }
 
 /**

@@ -46,7 +46,7 @@ swap_units() { # units that would turn swap on at boot, not counting those made 
 save_swap() {
   : >active
   in_container || sed 1d /proc/swaps | while read -r device _ _ _ priority; do printf '%s %s\n' "$device" "$priority"; done >active
-  if [ -e /etc/fstab ]; then cp -a /etc/fstab fstab; fi
+  if [ -e /etc/fstab ]; then cp -a /etc/fstab fstab || return 1; fi
   swap_units >units
 }
 set_swap_off() {

@@ -242,7 +242,7 @@ describe("steps on a real host", () => {
     });
   }
   test("a failed look is an error, never absence", async () => {
-    const broken = { ...steps.file("/etc/kx", "x"), look: raw("cat /nowhere") };
+    const broken = { ...steps.symlink("/etc/kx", "x"), look: raw("cat /nowhere") };
     await assert.rejects(
       walk(remote, { name: "broken", steps: [broken], holds: "true", drifts: [] }),
       /could not look[\s\S]*nowhere/,

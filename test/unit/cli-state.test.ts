@@ -130,7 +130,13 @@ test("a begun create becomes a half-made resource that the provider can update a
       manifest: {},
       resources: [
         { urn: "a", id: "1" },
-        { urn: urn("c"), inputs, id: "m1/Chrony/c", outputs: inputs, initErrors: ["interrupted while creating"] },
+        {
+          urn: urn("c"),
+          inputs,
+          id: "m1/Chrony/c",
+          outputs: { ...inputs, incomplete: true },
+          initErrors: ["interrupted while creating"],
+        },
       ],
     },
   });
@@ -145,7 +151,9 @@ for (const type of ["updating", "deleting", "creating"])
       },
     });
     assert.deepEqual(deployment, {
-      resources: [{ urn: urn("c"), id: "1", outputs: { a: 1 }, initErrors: [`interrupted while ${type}`] }],
+      resources: [
+        { urn: urn("c"), id: "1", outputs: { a: 1, incomplete: true }, initErrors: [`interrupted while ${type}`] },
+      ],
     });
   });
 
