@@ -222,9 +222,11 @@ test("the kubexm command: a run that was killed with its Pulumi is taken up by t
     const state = join(cwd, ".kubexm", STACK, "state", ".pulumi");
     const first = spawn(process.execPath, args("up"), { cwd, stdio: "ignore" });
     const over = once(first, "exit");
-    const pending = () => textIn(join(state, "stacks"), /\.json$/)?.includes('"type": "creating"') || undefined;
-    await until(pending);
-    const lock = await until(() => textIn(join(state, "locks"), /\.json$/));
+    const lock = await until(() => {
+      assert.equal(first.exitCode, null, "the run ended before it could be killed");
+      const creating = /"type":\s*"creating"/.test(textIn(join(state, "stacks"), /\.json$/) ?? "");
+      return creating ? textIn(join(state, "locks"), /\.json$/) : undefined;
+    });
     first.kill("SIGKILL");
     process.kill((JSON.parse(lock) as { pid: number }).pid, "SIGKILL");
     await over;
