@@ -112,17 +112,22 @@ async function startLab(hosts: readonly string[], signal: AbortSignal): Promise<
   }
 }
 
-/** Pulumi and the lab at once; when one cannot be had the other is not left half done. */
+/** Pulumi and the lab at once. No lab: said without waiting for a build of Pulumi. No Pulumi: no lab stays. */
 function prepare(hosts: readonly string[]): Promise<Lab> {
   return interruptible(async (signal) => {
     const failed = new AbortController();
-    const either = AbortSignal.any([signal, failed.signal]);
-    const parts = [ensurePulumi(), startLab(hosts, either)] as const;
-    for (const part of parts) part.catch(() => failed.abort());
-    await Promise.allSettled(parts);
-    // Pulumi's error comes first, as the lab may have been stopped because of it.
-    await parts[0];
-    return parts[1];
+    const pulumi = ensurePulumi();
+    pulumi.catch(() => failed.abort());
+    const starting = startLab(hosts, AbortSignal.any([signal, failed.signal]));
+    const lab = await starting.catch(async (error: unknown) => {
+      if (failed.signal.aborted) await pulumi;
+      throw error;
+    });
+    await pulumi.catch(async (error: unknown) => {
+      await labDown(labName());
+      throw error;
+    });
+    return lab;
   });
 }
 
