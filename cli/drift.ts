@@ -1,10 +1,9 @@
-import { parseArgs } from "node:util";
 import { loadCluster } from "../resources/config/index.js";
 import { driftOf, type DriftReport, type Stored } from "../resources/provider.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
 import { engine } from "./engine.js";
 import { homeOf, prepare } from "./home.js";
-import { UsageError } from "./usage.js";
+import { fileFlags } from "./file-flags.js";
 
 const HELP = `kubexm drift [-f cluster.yaml] [--json]: look at every host for what differs from the last up; nothing is changed
 
@@ -12,21 +11,6 @@ const HELP = `kubexm drift [-f cluster.yaml] [--json]: look at every host for wh
       --json                 print what was found as JSON
 
 exit code: 0 nothing differs, 2 something does, 1 a host could not be looked at (the others are still told)`;
-
-const OPTIONS = {
-  file: { type: "string", short: "f", default: "cluster.yaml" },
-  json: { type: "boolean", default: false },
-  help: { type: "boolean", short: "h", default: false },
-} as const;
-
-function options(argv: readonly string[]) {
-  try {
-    return parseArgs({ args: [...argv], options: OPTIONS, strict: true, allowPositionals: false }).values;
-  } catch (error) {
-    const [reason = ""] = error instanceof Error ? error.message.split(/\.\s|\n/) : [];
-    throw new UsageError(`kubexm drift: ${reason}; flags are --file --json`);
-  }
-}
 
 /** The resources of the stack with their secrets in clear: they hold what is needed to reach the hosts. */
 async function stored(file: string): Promise<Stored[]> {
@@ -75,7 +59,7 @@ function text({ drift, unseen, hosts }: DriftReport): string {
 }
 
 export async function driftCommand(argv: readonly string[]): Promise<number> {
-  const { file, json, help } = options(argv);
+  const { file, json, help } = fileFlags("drift", argv);
   if (help) {
     console.log(HELP);
     return 0;

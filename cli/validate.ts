@@ -1,6 +1,5 @@
-import { parseArgs } from "node:util";
 import { UnreadableError, judgeCluster, problemText, readCluster, type Problem } from "../resources/config/index.js";
-import { UsageError } from "./usage.js";
+import { fileFlags } from "./file-flags.js";
 
 const HELP = `kubexm validate [-f cluster.yaml] [--json]: tell everything that is wrong with a cluster file; no host is touched
 
@@ -8,21 +7,6 @@ const HELP = `kubexm validate [-f cluster.yaml] [--json]: tell everything that i
       --json                 print the problems as JSON
 
 exit code: 0 nothing is wrong (there may be warnings), 1 there are problems, 2 the file cannot be read`;
-
-const OPTIONS = {
-  file: { type: "string", short: "f", default: "cluster.yaml" },
-  json: { type: "boolean", default: false },
-  help: { type: "boolean", short: "h", default: false },
-} as const;
-
-function read(argv: readonly string[]) {
-  try {
-    return parseArgs({ args: [...argv], options: OPTIONS, strict: true, allowPositionals: false }).values;
-  } catch (error) {
-    const [reason = ""] = error instanceof Error ? error.message.split(/\.\s|\n/) : [];
-    throw new UsageError(`kubexm validate: ${reason}; flags are --file --json`);
-  }
-}
 
 const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
@@ -40,7 +24,7 @@ function unreadable(file: string, json: boolean, error: UnreadableError): number
 
 /** `kubexm validate`: the problems of a cluster file. Values of a stack's configuration are taken as right. */
 export async function validateCommand(argv: readonly string[]): Promise<number> {
-  const { file, json, help } = read(argv);
+  const { file, json, help } = fileFlags("validate", argv);
   if (help) {
     console.log(HELP);
     return Promise.resolve(0);
