@@ -125,7 +125,7 @@ const STEPS: readonly { name: string; act: (stage: Stage) => Promise<unknown> }[
       edit({ timezone: "Asia/Tokyo" });
       // Nothing can be renamed over a mount point.
       await onHost("rm -f /etc/localtime && touch /etc/localtime && mount --bind /etc/hostname /etc/localtime");
-      const told = /node1 › Timezone [^]*\/etc\/localtime/;
+      const told = /node1 › System [^]*\/etc\/localtime/;
       assert.match(await verb("up", [], 1), told);
       assert.match(await verb("up", [], 1), told);
     },
