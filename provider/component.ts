@@ -27,6 +27,8 @@ export type ComponentClass<A extends z.ZodObject> = (new (
 export class ComponentResource extends pulumi.CustomResource {
   /** Differences seen by the last look; empty when all is as wanted. */
   declare readonly drift: pulumi.Output<readonly { step: string; want: string; found: string }[]>;
+  /** What the host tells, where the component has something to tell. A secret. */
+  declare readonly revealed: pulumi.Output<string>;
 }
 
 /**
@@ -47,6 +49,7 @@ export function component<A extends z.ZodObject>(definition: Definition<A>): Com
   // Its own steps are typed by A; the registry only ever hands them what A parsed.
   define(definition);
   const secrets: readonly string[] = definition.secrets ?? [];
+  const outputs = definition.reveal ? ["revealed"] : [];
   return class extends ComponentResource {
     static readonly definition = definition;
     constructor(name: string, { host, ...args }: ComponentArgs<A>, opts: pulumi.CustomResourceOptions = {}) {
@@ -56,6 +59,7 @@ export function component<A extends z.ZodObject>(definition: Definition<A>): Com
       const inputs: pulumi.Inputs = {
         drift: undefined,
         facts: undefined,
+        ...Object.fromEntries(outputs.map((name) => [name, undefined])),
         ...Object.fromEntries(Object.entries(args as Record<string, unknown>).map(guard)),
         host: host.spec,
         resource: { name, urn: urnOf(name, `pulumi-nodejs:${type}`, opts.parent) },
@@ -63,7 +67,7 @@ export function component<A extends z.ZodObject>(definition: Definition<A>): Com
       };
       super(`pulumi-nodejs:${type}`, name, inputs, {
         ...opts,
-        additionalSecretOutputs: [...(opts.additionalSecretOutputs ?? []), ...secrets],
+        additionalSecretOutputs: [...(opts.additionalSecretOutputs ?? []), ...secrets, ...outputs],
       });
     }
   };

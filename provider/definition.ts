@@ -1,6 +1,8 @@
 import type { z } from "zod";
+import type { Ask } from "./ask";
 import type { Facts } from "./facts";
 import type { Verify } from "./script";
+import type { Command } from "./shell";
 import type { Step } from "./step";
 
 /** A component as data: arguments, and the steps that follow from them and from what the host is. */
@@ -12,9 +14,17 @@ export interface Definition<A extends z.ZodObject = z.ZodObject> {
   readonly args: A;
   /** Arguments whose values are kept encrypted in the state. */
   readonly secrets?: readonly (keyof z.output<A> & string)[];
+  /** Arguments that only say which other hosts can be asked: to change them does not touch the host. */
+  readonly asks?: readonly (keyof z.output<A> & string)[];
+  /** Arguments (paths with dots) that cannot be changed once the thing is made, each with the reason and what to do. */
+  readonly fixed?: Readonly<Record<string, string>>;
   /** A pure function: no SSH, no clock, no environment. */
   readonly steps: (args: z.output<A>, facts: Facts) => readonly (Step | readonly Step[])[];
   readonly verify?: (args: z.output<A>, facts: Facts) => Verify | undefined;
+  /** Prints what the program is told once all is made: the output `revealed`, a secret. */
+  readonly reveal?: Command;
+  /** What other hosts do before this one is taken back, even if it can no longer be reached. */
+  readonly farewell?: (args: z.output<A>) => Ask | undefined;
 }
 
 const definitions = new Map<string, Definition>();

@@ -1,4 +1,5 @@
 import PQueue from "p-queue";
+import { ask, type Connect } from "./ask";
 import { bulks } from "./bulk";
 import { RemoteError } from "./errors";
 import type { RunLog } from "./log";
@@ -13,6 +14,7 @@ import {
   reader,
   undoScript,
   waitForEarlier,
+  type Changes,
   type Holder,
   type Work,
 } from "./script";
@@ -105,6 +107,8 @@ export async function look(remote: Remote, works: readonly Work[], holder?: Hold
 export interface Context {
   readonly component: string;
   readonly holder: Holder;
+  /** The way to other hosts, for steps that ask them. */
+  readonly connect: Connect;
   readonly log: RunLog;
   /** A line for the person who waits. */
   readonly tell: (text: string) => void;
@@ -216,6 +220,7 @@ async function sendBodies(remote: Remote, owner: string, steps: readonly Step[],
   await remote.run(sh`umask 077; mkdir -p ${staging}/${owner}`, { title: "make room for uploads" });
   await Promise.all(
     [...bodies.values()].map(async (body) => {
+      await body.ready?.(ctx.tell);
       const bytes = await body.size();
       const since = Date.now();
       ctx.tell(`upload ${(bytes / 1e6).toFixed(1)} MB`);
@@ -245,6 +250,30 @@ export interface Applied {
   readonly notes: readonly string[];
 }
 
+/** What other hosts lend is given back in any case. */
+async function withAnswers<T>(
+  work: Work,
+  make: readonly number[],
+  ctx: Context,
+  use: (answers: Changes["answers"]) => Promise<T>,
+): Promise<T> {
+  const asking = make.flatMap((s) => {
+    const request = work.steps[s]?.ask;
+    return request ? [{ s, request }] : [];
+  });
+  const answers = await Promise.all(
+    asking.map(async ({ s, request }) => {
+      ctx.tell(request.title);
+      return { s, ...(await ask(request, ctx.connect)) };
+    }),
+  );
+  try {
+    return await use(new Map(answers.map(({ s, text }) => [s, text])));
+  } finally {
+    await Promise.all(answers.map(({ done }) => done().catch((error: unknown) => ctx.tell(String(error)))));
+  }
+}
+
 /** Makes what differs, takes back what is no longer wanted, and sees that it holds. */
 export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: Context): Promise<Applied> {
   const indexes = work.steps.map((_, s) => s);
@@ -258,8 +287,10 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
   const steps = work.steps.filter((_, s) => make.includes(s));
   await sendBodies(remote, work.owner, steps, ctx);
   const mark = newMark();
-  const script = makeScript(mark, work, { make, claim, stale: seen.stale.map(keyOf) }, ctx.holder);
-  const done = await alone(remote, () => change(remote, work, script, mark, ctx));
+  const done = await withAnswers(work, make, ctx, (answers) => {
+    const script = makeScript(mark, work, { make, claim, stale: seen.stale.map(keyOf), answers }, ctx.holder);
+    return alone(remote, () => change(remote, work, script, mark, ctx));
+  });
   if (done === undefined) {
     const [again] = await look(remote, [work]);
     return again ? apply(remote, work, again, ctx) : { changed: [], notes: [] };

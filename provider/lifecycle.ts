@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { ask } from "./ask";
 import { ownerOf, parse, parseCommon, pathOf, problems, workOf, type Common, type Failure } from "./arguments";
 import type { Definition } from "./definition";
 import { apply, driftOf, revert, type Context } from "./engine";
@@ -64,6 +65,17 @@ const isOutputs = (value: Inputs | undefined): value is Outputs => Array.isArray
 /** Facts kept in the state, so that a later look needs no exec to learn them. */
 const storedFacts = (olds: Inputs | undefined): Facts | undefined => (isOutputs(olds) ? olds.facts : undefined);
 
+const at = (inputs: unknown, path: string): unknown =>
+  path.split(".").reduce<unknown>((value, key) => (value as Inputs | undefined)?.[key], inputs);
+
+/** What was only half made may still become something else. */
+function fixedOnes({ fixed = {} }: Definition, olds: Inputs | undefined, args: Inputs): Failure[] {
+  if (!isOutputs(olds) || olds.incomplete === true) return [];
+  return Object.entries(fixed)
+    .filter(([path]) => !isDeepStrictEqual(at(olds, path), at(args, path)))
+    .map(([property, reason]) => ({ property, reason: `it cannot be changed any more: ${reason}` }));
+}
+
 export function check(
   definition: Definition,
   olds: Inputs | undefined,
@@ -72,6 +84,8 @@ export function check(
   const failures = problems(definition, news);
   if (failures.length > 0 || unknownPaths(news).length > 0) return { inputs: news, failures };
   const parsed = parse(definition, news);
+  const changed = fixedOnes(definition, olds, parsed.args);
+  if (changed.length > 0) return { inputs: news, failures: changed };
   try {
     workOf(definition, parsed, storedFacts(olds));
   } catch (error) {
@@ -99,9 +113,15 @@ function stepsOfOld(definition: Definition, olds: Outputs): readonly Step[] {
 }
 
 /** The part of stored outputs that were inputs: this version's own additions left out. */
-const additions = ["schema", "facts", "drift", "incomplete"];
+const additions = ["schema", "facts", "drift", "incomplete", "revealed"];
 const inputsIn = (outs: Inputs): Inputs =>
   Object.fromEntries(Object.entries(outs).filter(([key]) => !additions.includes(key)));
+
+/** What the host tells the program. */
+async function revealed({ reveal }: Definition, remote: Remote): Promise<Inputs> {
+  if (reveal === undefined) return {};
+  return { revealed: (await remote.run(reveal, { title: "reveal" })).stdout };
+}
 
 export function diff(olds: Inputs): { changes?: boolean } {
   // Without an answer the engine compares the inputs itself, which shows them property by property.
@@ -109,9 +129,10 @@ export function diff(olds: Inputs): { changes?: boolean } {
 }
 
 /** What of the inputs has a say in what stands on the host. */
-function material(inputs: Inputs): Record<string, unknown> {
+function material({ asks = [] }: Definition, inputs: Inputs): Record<string, unknown> {
   const { host, ...rest } = inputs;
-  const kept = Object.entries(rest).filter(([key]) => !(hostIsNotTouchedBy as readonly string[]).includes(key));
+  const aside: readonly string[] = [...hostIsNotTouchedBy, ...asks];
+  const kept = Object.entries(rest).filter(([key]) => !aside.includes(key));
   const reach = [
     "user",
     "bastions",
@@ -137,6 +158,7 @@ function context(world: World, definition: Definition, { resource }: Common): Co
       component: `${definition.kind} ${resource.name}`,
       patience: 900,
     },
+    connect: world.connect,
     log: runLog(),
     tell: (text) => world.tell(resource.urn, text, "status"),
   };
@@ -166,7 +188,7 @@ async function converge(
   try {
     const { notes } = await apply(remote, work, seen, ctx);
     for (const note of notes) world.tell(resource.urn, note, "warning");
-    return { ...inputs, schema: schemaVersion, facts, drift: [] };
+    return { ...inputs, schema: schemaVersion, facts, drift: [], ...(await revealed(definition, remote)) };
   } catch (error) {
     const cause = error instanceof Error ? error : new Error(String(error));
     const halfMade = (why: Error) =>
@@ -203,8 +225,9 @@ export async function update(
     isOutputs(olds) && olds.incomplete !== true && olds.drift.length === 0 && olds.schema === schemaVersion;
   // Nothing at all is new when the engine mends what a killed run may have left: that needs a look.
   const forced = isDeepStrictEqual(inputsIn(olds), { ...news });
-  if (settled && !forced && isDeepStrictEqual(material(inputsIn(olds)), material(news))) {
-    return { outs: { ...news, schema: schemaVersion, ...(olds.facts && { facts: olds.facts }), drift: [] } };
+  if (settled && !forced && isDeepStrictEqual(material(definition, inputsIn(olds)), material(definition, news))) {
+    const kept = Object.entries(olds).filter(([key]) => key === "facts" || key === "revealed");
+    return { outs: { ...Object.fromEntries(kept), ...news, schema: schemaVersion, drift: [] } };
   }
   return { outs: await converge(definition, world, news, olds) };
 }
@@ -223,11 +246,33 @@ export async function read(definition: Definition, world: World, props: Inputs):
   return { ...props, schema: schemaVersion, facts, drift: [...driftOf(seen), ...extra] };
 }
 
+/** The others are asked first: that a host is gone is no reason for them to keep it. */
+async function sayFarewell(definition: Definition, world: World, props: Inputs, lossAccepted: boolean): Promise<void> {
+  const { args, common } = parse(definition, inputsIn(props));
+  const request = definition.farewell?.(args);
+  if (request === undefined) return;
+  world.tell(common.resource.urn, request.title, "status");
+  try {
+    const { text, done } = await ask(request, world.connect);
+    const said = text.reveal();
+    if (said !== "") world.tell(common.resource.urn, said, "info");
+    await done();
+  } catch (error) {
+    if (!lossAccepted || !(error instanceof RemoteError)) throw error;
+    world.tell(
+      common.resource.urn,
+      `${error.message}\nnobody else could be told: ${common.host.name} is forgotten as asked`,
+      "warning",
+    );
+  }
+}
+
 export async function remove(definition: Definition, world: World, props: Inputs): Promise<void> {
   // Only the ledger says what is to be undone: arguments that this version no longer takes must not stop it.
   const common = parseCommon(inputsIn(props));
   const { host, resource, forget, retain } = common;
   const lossAccepted = forget || world.forgotten.includes(host.name);
+  if (!retain) await sayFarewell(definition, world, props, lossAccepted);
   try {
     const remote = await world.connect(host);
     const owner = ownerOf(definition.kind, resource.name);

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { bulks } from "./bulk";
 import { lib, libMark, libPath } from "./lib";
-import { Command, lines, sh, word } from "./shell";
+import { Command, lines, sh, word, type Secret } from "./shell";
 import type { BulkKind, Step } from "./step";
 
 /** The name of a step's folder in the ledger. */
@@ -131,7 +131,7 @@ release "$key" ${owner} 2>&1 || { m fail undo $? "$id"; exit 1; }
 done`;
 
 /** `make` in a shell of its own, so that a time limit can end it with all its children. */
-function makePiece(step: Step, s: number, owner: string): Command {
+function makePiece(step: Step, s: number, owner: string, answer: Secret | undefined): Command {
   const seconds = step.timeout ?? 300;
   const run = sh`( cd "$entry" && rm -f made && entry="$entry" timeout -k 10 ${seconds} /bin/sh -s 2>&1 ) 9>&-`;
   return sh`m begin ${s}; entry=$L/${keyOf(step.id)}
@@ -140,6 +140,7 @@ ${heredoc(
   nothing,
   sh`. ${libPath}
 S=$S/${owner}
+${answer ? sh`answer=${answer}` : nothing}
 run() { set -e
 ${step.make}
 }
@@ -193,6 +194,8 @@ export interface Changes {
   readonly claim: readonly number[];
   /** Ledger keys this owner holds and no longer wants. */
   readonly stale: readonly string[];
+  /** What other hosts said, by index of the step that asked. */
+  readonly answers: ReadonlyMap<number, Secret>;
 }
 
 /** One script that takes the lock, undoes what is no longer wanted, makes what differs, looks again and verifies. */
@@ -205,7 +208,7 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),
     ...groups(chosen).flatMap((group) => [
       ...group.map(({ step, s }) => recordPiece(step, s, work.owner)),
-      ...group.map(({ step, s }) => makePiece(step, s, work.owner)),
+      ...group.map(({ step, s }) => makePiece(step, s, work.owner, changes.answers.get(s))),
     ]),
     ...(work.verify ? [verifyPiece(work.verify)] : []),
     sh`rm -rf $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} || exit 1; m end`,

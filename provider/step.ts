@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import type { Ask } from "./ask";
 import type { Command } from "./shell";
 
 /** Kinds of things that are looked at together, as programs cost more to start than to run. */
@@ -12,6 +13,8 @@ export interface Body {
   readonly sha256: string;
   readonly open: () => Readable;
   readonly size: () => Promise<number>;
+  /** Called before the other two, and only when a host needs the content: brings it to this machine. */
+  readonly ready?: (tell: (text: string) => void) => Promise<void>;
 }
 
 /** What a preview can show of a step without touching the host. */
@@ -40,6 +43,8 @@ export interface Step {
   /** What else is done when theirs is kept, e.g. to leave the original beside it; ends with `;`. */
   readonly onKept?: Command;
   readonly bodies?: readonly Body[];
+  /** What another host is asked for just before `make`, which finds the answer in `$answer`. */
+  readonly ask?: Ask;
   readonly shown?: Shown;
   /** Neighbours with one group are recorded together before the first of them is made. */
   readonly group?: string;

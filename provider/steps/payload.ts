@@ -9,12 +9,15 @@ import type { FileOptions } from "./file";
 export interface LocalFile {
   path: string;
   sha256: string;
+  /** Brings it there; called only when a host needs it. */
+  ready?: (tell: (text: string) => void) => Promise<void>;
 }
 
-const bodyOf = ({ path, sha256 }: LocalFile): Body => ({
+const bodyOf = ({ path, sha256, ready }: LocalFile): Body => ({
   sha256: checkedSha256(sha256),
   open: () => createReadStream(path),
   size: async () => (await stat(path)).size,
+  ...(ready && { ready }),
 });
 
 /** A program, sent apart from the script and checked on the host before it takes its place. */

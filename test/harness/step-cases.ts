@@ -27,6 +27,7 @@ export const work = (owner: string, steps: StepCase["steps"]): Work => ({ owner,
 export const context = (component: string): Context => ({
   component,
   holder: { id: "test", run: "a test", component, patience: 60 },
+  connect: () => Promise.reject(new Error("this step asks nobody")),
   log: () => undefined,
   tell: () => undefined,
 });

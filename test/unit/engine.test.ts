@@ -61,6 +61,7 @@ const holder = (id = "stack", run = "run 1"): Holder => ({ id, run, component: "
 const context = (by = holder(), told: string[] = []): Context => ({
   component: "Box b",
   holder: by,
+  connect: () => Promise.reject(new Error("this step asks nobody")),
   log: () => undefined,
   tell: (text) => told.push(text),
 });

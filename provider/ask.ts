@@ -1,0 +1,59 @@
+import { RemoteError } from "./errors";
+import { Secret, sh, type Command } from "./shell";
+import type { HostSpec } from "./ssh/spec";
+import type { Remote } from "./ssh/remote";
+
+/** Something that only another host can give: a token of the cluster, say, or that it lets this host go. */
+export interface Ask {
+  /** Asked in this order, until one has something to say. */
+  readonly hosts: readonly HostSpec[];
+  readonly title: string;
+  /** Prints the answer. Prints nothing where this host has nothing to do with it. */
+  readonly run: Command;
+  /** Run where the answer came from, with it in `$answer`, once it has served its purpose. */
+  readonly after?: Command;
+  /** Seconds; default 300. */
+  readonly timeout?: number;
+}
+
+export type Connect = (spec: HostSpec) => Promise<Remote>;
+
+export interface Answer {
+  readonly text: Secret;
+  readonly done: () => Promise<void>;
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+async function askOne(connect: Connect, spec: HostSpec, { title, run, timeout = 300 }: Ask) {
+  const remote = await connect(spec);
+  const { stdout } = await remote.run(run, { title, timeout });
+  return { remote, text: stdout.trim() };
+}
+
+/** Nobody having anything to say is an answer too, but only if everybody could be asked. */
+export async function ask(request: Ask, connect: Connect): Promise<Answer> {
+  const failures: { host: string; error: unknown }[] = [];
+  for (const spec of request.hosts) {
+    try {
+      const { remote, text } = await askOne(connect, spec, request);
+      if (text === "") continue;
+      const { after, title } = request;
+      const secret = new Secret(text);
+      const done = async () => {
+        if (after) await remote.run(sh`answer=${secret}\n${after}`, { title: `${title}: done`, timeout: 120 });
+      };
+      return { text: secret, done };
+    } catch (error) {
+      failures.push({ host: spec.name, error });
+    }
+  }
+  const [first] = failures;
+  if (first === undefined) return { text: new Secret(""), done: () => Promise.resolve() };
+  const base = first.error instanceof RemoteError ? first.error.failure : { host: first.host, reason: "exit" as const };
+  throw new RemoteError(`${request.title}: no host could answer`, {
+    ...base,
+    stderr: failures.map(({ error }) => messageOf(error)).join("\n"),
+    advice: "Mend one of these hosts, or take those that are gone out of cluster.yaml; then run again.",
+  });
+}
