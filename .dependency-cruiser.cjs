@@ -11,7 +11,7 @@ const floor = (name, from, allowed) => ({
 });
 
 const clusterFloor = "^resources/(cluster|modules/|config/)";
-const componentFloor = "^resources/(?!cluster|modules/|config/|index\\.ts|provider\\.ts)[a-z-]+\\.ts$";
+const componentFloor = "^resources/(?!cluster|modules/|config/|index\\.ts|provider\\.ts)[a-z-]+(/[a-z-]+)?\\.ts$";
 
 module.exports = {
   forbidden: [
@@ -21,7 +21,7 @@ module.exports = {
     floor(
       "components-use-steps-only",
       componentFloor,
-      "^provider/(component|steps/index|shell|os|facts)\\.ts|^resources/config/",
+      "^provider/(component|steps/index|shell|os|facts|step|ask|ssh/spec)\\.ts|^resources/(config|runtime|kubernetes|preflight)/|^artifacts/index\\.ts",
     ),
     floor(
       "clusters-use-components-only",
@@ -29,7 +29,7 @@ module.exports = {
       "^resources/|^artifacts/|^provider/(component|host|inputs|ssh/spec)\\.ts",
     ),
     floor("toolchain-stands-alone", "^toolchain/", "^toolchain/"),
-    floor("artifacts-stand-alone", "^artifacts/", "^toolchain/"),
+    floor("artifacts-stand-alone", "^artifacts/", "^toolchain/|^provider/(errors|steps/payload)\\.ts"),
     floor("lab-uses-toolchain-and-artifacts", "^lab/", "^toolchain/|^artifacts/"),
     floor("verbs-do-not-speak-ssh", "^cli/", "^(resources|artifacts|lab|toolchain)/|^index\\.ts"),
     { name: "no-circles", severity: "error", from: {}, to: { circular: true } },

@@ -1,6 +1,7 @@
 export { group, user, type UserOptions } from "./account";
 export { block } from "./block";
 export { command, type CommandOptions } from "./command";
+export { data } from "./data";
 export { directory } from "./directory";
 export { file, type FileOptions } from "./file";
 export { firewallOff, openings } from "./firewall";

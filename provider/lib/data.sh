@@ -1,0 +1,21 @@
+# Folders that fill by themselves: data of a service, pods, images.
+look_data() { # PATH
+  if [ -d "$1" ]; then kv type directory; else kv type absent; fi
+  if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi
+}
+save_data() { # PATH
+  if [ -d "$1" ]; then ls -A -- "$1" >had; else : >had; fi
+}
+unmount_below() { # PATH: nothing of other people's volumes may be deleted through a mount
+  sed -n 's/^[^ ]* \([^ ]*\) .*/\1/p' /proc/self/mounts | LC_ALL=C sort -r | while IFS= read -r at; do
+    case $at in "$1"/*) umount -- "$at" 2>/dev/null || umount -l -- "$at" || exit 1 ;; esac
+  done
+}
+undo_data() { # PATH: what came into it since goes
+  [ -d "$1" ] || return 0
+  unmount_below "$1" || { say "something below $1 is still mounted"; return 1; }
+  if [ "$(was type)" = absent ] && ! mountpoint -q -- "$1"; then rm -rf --one-file-system -- "$1"; return; fi
+  ls -A -- "$1" | while IFS= read -r name; do
+    grep -Fxq -e "$name" had || rm -rf --one-file-system -- "$1/$name" || exit 1
+  done
+}

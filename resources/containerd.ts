@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { fileFor, sources } from "../artifacts";
+import { component } from "../provider/component";
+import { sh } from "../provider/shell";
+import { archive, binary, data, file, template, unit } from "../provider/steps";
+import { containerdConfig } from "./runtime/containerd-config";
+import { noOtherContainerd } from "./runtime/existing";
+import { login, registry, registryFiles } from "./runtime/registries";
+import { removeContainers } from "./runtime/remove-containers";
+
+const socket = "unix:///run/containerd/containerd.sock";
+
+export const Containerd = component({
+  kind: "Containerd",
+  about: "containerd with runc and crictl, from upstream's archives. Containers run on while it changes.",
+  args: z.object({
+    version: z.string().describe("Version of containerd"),
+    runc: z.string().describe("Version of runc"),
+    crictl: z.string().describe("Version of crictl"),
+    sources: sources.prefault({}).describe("Where the files are downloaded from"),
+    sandboxImage: z.string().describe("Image of the container that holds a pod's namespaces"),
+    dataDir: z.string().default("/var/lib/containerd").describe("Folder of images and containers"),
+    registries: z.record(z.string(), registry).default({}).describe("Where images come from, by registry"),
+    logins: z.record(z.string(), login).default({}).describe("Names and passwords, by registry"),
+    config: z.record(z.string(), z.unknown()).default({}).describe("Merged into config.toml"),
+    existing: z
+      .enum(["refuse", "adopt", "replace"])
+      .default("refuse")
+      .describe("What to do with a containerd that is there and is not kubexm's: adopt keeps its programs and unit"),
+  }),
+  secrets: ["logins"],
+  steps: (args, { arch }) => {
+    const { version, dataDir, sandboxImage, config: more, existing } = args;
+    const from = (name: "containerd" | "runc" | "crictl", version: string) => fileFor(name, version, arch, args.sources);
+    const programs = archive("/usr/local", from("containerd", version), {});
+    const runc = binary("/usr/local/sbin/runc", from("runc", args.runc));
+    const service = template("/etc/systemd/system/containerd.service", "containerd/containerd.service", {
+      program: "/usr/local/bin/containerd",
+    });
+    const own = existing === "adopt" ? [] : [programs, runc, service];
+    const conf = file("/etc/containerd/config.toml", containerdConfig({ version, dataDir, sandboxImage, more }));
+    return [
+      ...(existing === "refuse" ? [noOtherContainerd(programs)] : []),
+      data(dataDir),
+      ...own,
+      archive("/usr/local/bin", from("crictl", args.crictl)),
+      file("/etc/crictl.yaml", `runtime-endpoint: ${socket}\nimage-endpoint: ${socket}\ntimeout: 30\n`),
+      conf,
+      ...Object.entries(args.registries).flatMap(([name, registry]) => registryFiles(name, registry, args.logins)),
+      unit("containerd.service", { enabled: true, running: true, restartOn: [...own, conf] }),
+      ...(existing === "adopt" ? [] : [removeContainers(dataDir)]),
+    ];
+  },
+  verify: () => ({
+    title: "containerd answers",
+    test: sh`/usr/local/bin/crictl -t 10s version`,
+    seconds: 20,
+  }),
+});

@@ -1,0 +1,24 @@
+import { sh } from "../../provider/shell";
+import type { Step } from "../../provider/step";
+
+/** Does nothing now; its undo ends what still runs, before containerd and its data go. */
+export const removeContainers = (dataDir: string): Step => ({
+  id: "containers",
+  want: { recorded: "yes" },
+  look: sh`if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi`,
+  make: sh`:`,
+  undo: sh`if systemctl is-active -q containerd; then
+  /usr/local/bin/crictl -t 60s rmp -f -a >/dev/null 2>&1 || :
+  for space in $(/usr/local/bin/ctr namespaces ls -q); do
+    for task in $(/usr/local/bin/ctr -n "$space" tasks ls -q); do /usr/local/bin/ctr -n "$space" tasks rm -f "$task" >/dev/null 2>&1 || :; done
+  done
+fi
+systemctl stop containerd
+for process in /proc/[0-9]*; do
+  read -r name <"$process/comm" 2>/dev/null || continue
+  case $name in containerd-shim*) kill -9 "$(basename "$process")" 2>/dev/null || : ;; esac
+done
+unmount_below /run/containerd
+rm -rf --one-file-system /run/containerd
+unmount_below ${dataDir}`,
+});
