@@ -22,9 +22,9 @@ export interface Definition<A extends z.ZodObject = z.ZodObject> {
   readonly steps: (args: z.output<A>, facts: Facts) => readonly (Step | readonly Step[])[];
   readonly verify?: (args: z.output<A>, facts: Facts) => Verify | undefined;
   /** Prints what the program is told once all is made: the output `revealed`, a secret. */
-  readonly reveal?: Command;
+  readonly reveal?: (args: z.output<A>) => Command;
   /** What other hosts do before this one is taken back, even if it can no longer be reached. */
-  readonly farewell?: (args: z.output<A>) => Ask | undefined;
+  readonly farewell?: (args: z.output<A>, about: { lost: boolean }) => Ask | undefined;
 }
 
 const definitions = new Map<string, Definition>();

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { ask } from "./ask";
-import { ownerOf, parse, parseCommon, pathOf, problems, workOf, type Common, type Failure } from "./arguments";
+import { ownerOf, parse, parseCommon, pathOf, problems, workOf, type Common, type Failure, type Parsed } from "./arguments";
 import type { Definition } from "./definition";
 import { apply, driftOf, revert, type Context } from "./engine";
 import { ArgumentError, RemoteError } from "./errors";
@@ -118,9 +118,9 @@ const inputsIn = (outs: Inputs): Inputs =>
   Object.fromEntries(Object.entries(outs).filter(([key]) => !additions.includes(key)));
 
 /** What the host tells the program. */
-async function revealed({ reveal }: Definition, remote: Remote): Promise<Inputs> {
+async function revealed({ reveal }: Definition, { args }: Parsed, remote: Remote): Promise<Inputs> {
   if (reveal === undefined) return {};
-  return { revealed: (await remote.run(reveal, { title: "reveal" })).stdout };
+  return { revealed: (await remote.run(reveal(args), { title: "reveal" })).stdout };
 }
 
 export function diff(olds: Inputs): { changes?: boolean } {
@@ -188,7 +188,7 @@ async function converge(
   try {
     const { notes } = await apply(remote, work, seen, ctx);
     for (const note of notes) world.tell(resource.urn, note, "warning");
-    return { ...inputs, schema: schemaVersion, facts, drift: [], ...(await revealed(definition, remote)) };
+    return { ...inputs, schema: schemaVersion, facts, drift: [], ...(await revealed(definition, parsed, remote)) };
   } catch (error) {
     const cause = error instanceof Error ? error : new Error(String(error));
     const halfMade = (why: Error) =>
@@ -249,7 +249,7 @@ export async function read(definition: Definition, world: World, props: Inputs):
 /** The others are asked first: that a host is gone is no reason for them to keep it. */
 async function sayFarewell(definition: Definition, world: World, props: Inputs, lossAccepted: boolean): Promise<void> {
   const { args, common } = parse(definition, inputsIn(props));
-  const request = definition.farewell?.(args);
+  const request = definition.farewell?.(args, { lost: lossAccepted });
   if (request === undefined) return;
   world.tell(common.resource.urn, request.title, "status");
   try {

@@ -1,43 +1,63 @@
 import * as pulumi from "@pulumi/pulumi";
 import { Host, hostSpec, type HostArgs } from "../provider/host";
 import type { DeepInput } from "../provider/inputs";
-import { commaParts, parseSpec, type ClusterHost, type ClusterInput, type ClusterSpec } from "./config";
-import { prepareHosts } from "./modules/host";
+import { hostsWithRoles, parseSpec, type ClusterHost, type ClusterInput, type ClusterSpec } from "./config";
+import { filesOf } from "./modules/files";
+import { prepareHosts, type ReadyMachine, type Surroundings } from "./modules/host";
+import { makeKubernetes } from "./modules/kubernetes";
 import { hostsEntries } from "./modules/names";
+import { refuseWhatIsNotBuilt } from "./modules/not-built";
 import { splitOutputs } from "./modules/outputs";
+import { installRuntime } from "./modules/runtime";
 
 /** As in cluster.yaml; addresses, users and credentials of hosts may be Outputs of other resources. */
 export type ClusterArgs = Omit<ClusterInput, "hosts"> & { hosts: DeepInput<ClusterInput["hosts"][number]>[] };
 
 /** A whole cluster: machines in, Kubernetes out. */
 export class Cluster extends pulumi.ComponentResource {
+  /** The administrator's, as text; empty while there are only hosts made ready. */
+  readonly kubeconfig: pulumi.Output<string>;
+
   constructor(name: string, args: ClusterArgs, opts?: pulumi.ComponentResourceOptions) {
     super("kubexm:index:Cluster", name, {}, opts);
     const { spec, hosts, addresses } = read(name, args);
-    const opened = { parent: this };
+    refuseWhatIsNotBuilt(spec);
 
     const known = pulumi.output(addresses);
     const surroundings = {
       cluster: name,
       spec,
       names: known.apply((all) => hostsEntries(spec, all)),
-      addresses: known.apply((all) => Object.values(all).flatMap(commaParts)),
-      opts: opened,
+      addresses: known,
+      opts: { parent: this },
     };
-    prepareHosts(hosts, surroundings);
-
-    this.registerOutputs({});
+    const prepared = prepareHosts(hosts, surroundings);
+    this.kubeconfig = pulumi.secret(spec.kubernetes.type === "none" ? "" : installKubernetes(prepared, surroundings));
+    this.registerOutputs({ kubeconfig: this.kubeconfig });
   }
+}
+
+function installKubernetes(prepared: readonly ReadyMachine[], surroundings: Surroundings): pulumi.Output<string> {
+  const settings = { ...surroundings, sources: filesOf(surroundings.spec) };
+  const equipped = prepared.map((machine) => installRuntime(machine, settings));
+  return makeKubernetes(equipped, settings);
 }
 
 /** The plain part is checked at once; what is known later joins it again afterwards. */
 function read(name: string, { hosts, ...rest }: ClusterArgs) {
   const split = hosts.map((host) => splitOutputs(host as Readonly<Record<string, unknown>>));
   const spec: ClusterSpec = parseSpec(name, { ...rest, hosts: split.map(({ plain }) => plain) });
+  const roles = new Map(hostsWithRoles(spec).map(({ host, roles }) => [host.name, roles]));
   const joined = spec.hosts.map((host, i) => ({ ...host, ...split[i]?.later }));
   return {
     spec,
-    hosts: joined.map((host) => ({ host: reach(host), port: host.port, forget: host.forget })),
+    hosts: joined.map((host) => ({
+      host: reach(host),
+      address: host.address,
+      port: host.port,
+      roles: roles.get(host.name) ?? [],
+      forget: host.forget,
+    })),
     addresses: Object.fromEntries(joined.map((host) => [host.name, host.internalAddress ?? host.address])),
   };
 }

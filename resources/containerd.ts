@@ -31,7 +31,8 @@ export const Containerd = component({
   secrets: ["logins"],
   steps: (args, { arch }) => {
     const { version, dataDir, sandboxImage, config: more, existing } = args;
-    const from = (name: "containerd" | "runc" | "crictl", version: string) => fileFor(name, version, arch, args.sources);
+    const from = (name: "containerd" | "runc" | "crictl", version: string) =>
+      fileFor(name, version, arch, args.sources);
     const programs = archive("/usr/local", from("containerd", version), {});
     const runc = binary("/usr/local/sbin/runc", from("runc", args.runc));
     const service = template("/etc/systemd/system/containerd.service", "containerd/containerd.service", {

@@ -20,10 +20,11 @@ record() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before the firs
   ) || return 1
   mv -T "$new" "$entry" && sync -- "$L" 2>/dev/null
 }
-is_ours() { # ID: has it an entry
+entry_of() { # ID: its folder
   key=$(printf %s "$1" | sha256sum)
-  [ -d "$L/$(printf %.16s "$key")" ]
+  printf '%s/%.16s' "$L" "$key"
 }
+is_ours() { [ -d "$(entry_of "$1")" ]; } # ID
 applied_for() { # the configuration a thing was last started with by us, where that is noted
   [ -f "$entry/applied" ] || return 0
   IFS= read -r applied <"$entry/applied" || :

@@ -48,9 +48,9 @@ const feature = (what: string) =>
 
 export const kubernetes = z.strictObject({
   type: z
-    .enum(["kubexm", "kubeadm"])
+    .enum(["kubexm", "kubeadm", "none"])
     .default("kubeadm")
-    .describe("kubexm: components as binaries and units; kubeadm: set up by kubeadm"),
+    .describe("kubexm: components as binaries and units; kubeadm: set up by kubeadm; none: hosts are only made ready"),
   version: kubernetesVersion
     .default(DEFAULT_KUBERNETES)
     .describe("Version of Kubernetes; state it, so that a newer kubexm keeps it"),
@@ -84,6 +84,17 @@ export const kubernetes = z.strictObject({
     .array(z.string().min(1).describe("Name of a check of kubeadm's"))
     .default([])
     .describe("Passed to kubeadm --ignore-preflight-errors"),
+  leftovers: z
+    .enum(["refuse", "clean"])
+    .default("refuse")
+    .describe("What to do with remains of another cluster on a host: clean removes them for good"),
+  drain: z
+    .strictObject({
+      timeout: z.number().int().min(1).default(300).describe("Seconds for the pods to leave a node that goes"),
+      force: no("Pods that nothing starts elsewhere are deleted too"),
+    })
+    .prefault({})
+    .describe("How a node is emptied before it leaves"),
   kata: feature("Kata Containers"),
   nodeFeatureDiscovery: feature("Node Feature Discovery"),
 });

@@ -180,7 +180,7 @@ function complete(written: Sections) {
       ...kubernetes,
       proxyMode: kubernetes.proxyMode ?? (minorOf(kubernetes.version) < 35 ? "ipvs" : "iptables"),
     },
-    etcd: { ...written.etcd, type: written.etcd.type ?? kubernetes.type },
+    etcd: { ...written.etcd, type: written.etcd.type ?? (kubernetes.type === "none" ? "kubeadm" : kubernetes.type) },
   };
 }
 

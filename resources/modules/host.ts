@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../../provider/host";
 import { Chrony } from "../chrony";
-import { commaParts, hostsWithRoles, type ClusterSpec, type HostsRecord, type Role } from "../config";
+import { commaParts, type ClusterSpec, type HostsRecord, type Role } from "../config";
 import { Firewall } from "../firewall";
 import { HostsFile } from "../hosts-file";
 import { Packages } from "../packages";
@@ -21,30 +21,36 @@ export interface Surroundings {
   cluster: string;
   spec: ClusterSpec;
   names: pulumi.Input<HostsRecord[]>;
-  /** Addresses of all hosts. */
-  addresses: pulumi.Input<string[]>;
+  /** Addresses within the cluster, by host. */
+  addresses: pulumi.Output<Readonly<Record<string, string>>>;
   opts: pulumi.CustomResourceOptions;
 }
 
 /** A host to be made ready, and what a person said about losing it. */
 export interface Machine {
   host: Host;
+  /** By which this machine reaches it. */
+  address: pulumi.Input<string>;
   /** Of SSH. */
   port?: pulumi.Input<number> | undefined;
+  roles: readonly Role[];
   forget: boolean;
 }
 
-interface Ready {
-  resources: pulumi.Resource[];
+/** A machine with all that has to be there before Kubernetes comes onto it. */
+export interface ReadyMachine extends Machine {
+  ready: readonly pulumi.Resource[];
+}
+
+interface Ready extends ReadyMachine {
   chrony: pulumi.Resource;
 }
 
 /** Everything machines need before a container runtime comes onto them. Those that serve time come before those that follow. */
-export function prepareHosts(machines: readonly Machine[], surroundings: Surroundings): pulumi.Resource[] {
+export function prepareHosts(machines: readonly Machine[], surroundings: Surroundings): ReadyMachine[] {
   const { ntpServers } = surroundings.spec.system;
-  const roles = new Map(hostsWithRoles(surroundings.spec).map(({ host, roles }) => [host.name, roles]));
   const prepare = (machine: Machine, after: readonly pulumi.Resource[]) =>
-    prepareHost(machine, roles.get(machine.host.name) ?? [], [...after], surroundings);
+    prepareHost(machine, [...after], surroundings);
   const servers = ntpServers.flatMap((name) => machines.find(({ host }) => host.name === name) ?? []);
   const serving = servers.reduce<Ready[]>((ready, server) => {
     const before = ready.map(({ chrony }) => chrony);
@@ -52,15 +58,15 @@ export function prepareHosts(machines: readonly Machine[], surroundings: Surroun
   }, []);
   const clocks = serving.map(({ chrony }) => chrony);
   const following = machines.filter((machine) => !servers.includes(machine)).map((machine) => prepare(machine, clocks));
-  return [...serving, ...following].flatMap(({ resources }) => resources);
+  return [...serving, ...following];
 }
 
 function prepareHost(
-  { host, port, forget }: Machine,
-  roles: readonly Role[],
+  machine: Machine,
   clocks: pulumi.Resource[],
   { cluster, spec, names, addresses, opts }: Surroundings,
 ): Ready {
+  const { host, port, roles, forget } = machine;
   const name = (part: string) => `${cluster}-${host.name}-${part}`;
   const common = { host, forget };
   const after = (...resources: pulumi.Resource[]) => ({
@@ -100,10 +106,10 @@ function prepareHost(
   const tools = new Packages(name("packages"), { ...common, ...packagesFor(spec) }, after(hostsFile, ...resolver));
   const chrony = new Chrony(
     name("chrony"),
-    { ...common, ...time, allow: time.serve ? addresses : [] },
+    { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
     after(tools, firewall, ...clocks),
   );
-  return { resources: [...resolver, hostsFile, system, firewall, tools, chrony], chrony };
+  return { ...machine, ready: [...resolver, hostsFile, system, firewall, tools, chrony], chrony };
 }
 
 const packagesFor = ({ system }: ClusterSpec) => ({

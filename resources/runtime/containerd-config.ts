@@ -10,7 +10,8 @@ export interface ContainerdSettings {
 }
 
 type Table = Record<string, unknown>;
-const isTable = (value: unknown): value is Table => typeof value === "object" && value !== null && !Array.isArray(value);
+const isTable = (value: unknown): value is Table =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The second over the first: tables grow together, anything else is replaced. */
 export function merge(base: Table, over: Readonly<Table>): Table {
@@ -55,7 +56,10 @@ const forms = [
   { since: [1, 0], version: 2, plugins: onePlugin },
 ] as const;
 
-const versionParts = z.string().regex(/^v?\d+\.\d+\.\d+/).transform((text) => text.replace(/^v/, "").split(".").map(Number));
+const versionParts = z
+  .string()
+  .regex(/^v?\d+\.\d+\.\d+/)
+  .transform((text) => text.replace(/^v/, "").split(".").map(Number));
 
 /** containerd's config.toml in the form that this version reads. */
 export function containerdConfig(settings: ContainerdSettings): string {

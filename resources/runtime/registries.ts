@@ -14,7 +14,9 @@ const place = z
 export const registry = z
   .object({
     places: z.array(place).default([]).describe("Asked in this order before the registry itself"),
-    own: place.optional().describe("How the registry itself is reached, where that is not https with a known certificate"),
+    own: place
+      .optional()
+      .describe("How the registry itself is reached, where that is not https with a known certificate"),
   })
   .strict();
 
@@ -47,10 +49,15 @@ function hostOf({ url, ca, skipVerify }: Place, caPath: string, who: Login | und
 }
 
 /** What containerd reads anew at every pull: where the images of one registry come from. */
-export function registryFiles(name: string, { places, own }: z.output<typeof registry>, logins: Readonly<Record<string, Login>>) {
+export function registryFiles(
+  name: string,
+  { places, own }: z.output<typeof registry>,
+  logins: Readonly<Record<string, Login>>,
+) {
   const all = [...places, ...(own || logins[name] ? [own ?? { url: serverOf(name), skipVerify: false }] : [])];
   const caPath = (i: number) => `${folder}/${name}/ca-${i}.crt`;
-  const loginOf = ({ url }: Place) => (own?.url === url || url === serverOf(name) ? logins[name] : logins[new URL(url).host]);
+  const loginOf = ({ url }: Place) =>
+    own?.url === url || url === serverOf(name) ? logins[name] : logins[new URL(url).host];
   const hosts = all.map((one, i) => hostOf(one, caPath(i), loginOf(one)));
   const text = stringify({ server: own?.url ?? serverOf(name), host: Object.assign({}, ...hosts) as object });
   return [

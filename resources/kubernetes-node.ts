@@ -1,0 +1,102 @@
+import { z } from "zod";
+import { fileFor, sources } from "../artifacts";
+import { component } from "../provider/component";
+import { hostSpec } from "../provider/ssh/spec";
+import { archive, binary, data, file, template, unit } from "../provider/steps";
+import { controlPlane, initConfiguration } from "./kubernetes/kubeadm-config";
+import { kubeletDropIn } from "./kubernetes/kubelet";
+import { leave } from "./kubernetes/leave";
+import { member, short } from "./kubernetes/member";
+import { kubeadmConf } from "./kubernetes/paths";
+import { controlPlaneSettings, proxySettings } from "./kubernetes/settings";
+
+const noUpgrade = "kubexm does not upgrade running clusters yet; write the version back";
+const rebuilt = "running pods and certificates hang on it; write it back, or destroy the cluster and make it anew";
+
+export const KubernetesNode = component({
+  kind: "KubernetesNode",
+  about: "A node of Kubernetes by kubeadm: programs, kubelet, and its place in the cluster, from joining to leaving.",
+  args: z.object({
+    version: z.string().describe("Version of Kubernetes"),
+    cniPlugins: z.string().describe("Version of the CNI plugins"),
+    sources: sources.prefault({}).describe("Where the files are downloaded from"),
+    name: z.string().describe("Name of the node"),
+    role: z.enum(["master", "worker"]).describe("master: with a control plane"),
+    tainted: z.boolean().default(false).describe("A master that takes no pods of the workload"),
+    first: z.boolean().default(false).describe("Begins the cluster if no other master has one"),
+    addresses: z.array(z.string()).min(1).describe("Addresses of the node, one per family"),
+    endpoint: z.string().describe("Name and port under which all reach the API servers"),
+    port: z.number().int().default(6443).describe("Port of the API server on a master"),
+    masters: z.array(hostSpec).describe("The other masters: they let this node in, and take it off their lists"),
+    controlPlane: controlPlane.optional().describe("What a master tells kubeadm"),
+    endpointAddress: z.string().optional().describe("Where the endpoint's name leads to now; kube-proxy follows it"),
+    kubelet: z.record(z.string(), z.unknown()).default({}).describe("Laid over kubeadm's KubeletConfiguration"),
+    kubeletArgs: z.array(z.string()).default([]).describe("More arguments of kubelet"),
+    ignorePreflightErrors: z.array(z.string()).default([]).describe("Checks of kubeadm that may fail"),
+    leftovers: z.enum(["refuse", "clean"]).default("refuse").describe("What to do with remains of another cluster"),
+    drain: z
+      .object({ timeout: z.number().int().default(300), force: z.boolean().default(false) })
+      .strict()
+      .prefault({})
+      .describe("How the node is emptied before it goes"),
+  }),
+  asks: ["masters", "drain", "leftovers", "first"],
+  fixed: {
+    version: noUpgrade,
+    role: "take the host out of its groups, run up, and add it again",
+    "controlPlane.cluster.networking": rebuilt,
+    "controlPlane.cluster.etcd": rebuilt,
+    "controlPlane.cluster.controlPlaneEndpoint": rebuilt,
+  },
+  steps: (args, { arch }) => {
+    const { version, name, role, addresses, endpoint, port, kubelet, kubeletArgs, ignorePreflightErrors } = args;
+    const from = (program: "kubeadm" | "kubelet" | "kubectl") =>
+      binary(`/usr/local/bin/${program}`, fileFor(program, version, arch, args.sources));
+    const [address = ""] = addresses;
+    const registration = { name, tainted: args.tainted, ignored: ignorePreflightErrors };
+    const local = { address, port };
+    const init =
+      role === "master" && args.controlPlane
+        ? { ...registration, ...local, configuration: args.controlPlane }
+        : undefined;
+    const settings = short(init?.configuration.cluster ?? {});
+    const program = from("kubelet");
+    const service = template("/etc/systemd/system/kubelet.service", "kubernetes/kubelet.service", {});
+    const environment = template("/etc/systemd/system/kubelet.service.d/10-kubexm.conf", "kubernetes/kubelet.conf", {
+      args: [`--node-ip=${addresses.join(",")}`, `--hostname-override=${name}`, ...kubeletArgs].join(" "),
+    });
+    const configuration = file("/etc/kubernetes/kubelet.conf.d/50-kubexm.conf", kubeletDropIn(kubelet));
+    return [
+      ...["/etc/kubernetes", "/var/lib/kubelet", "/etc/cni/net.d", "/var/lib/cni"].map((path) => data(path)),
+      ...["/var/log/pods", "/var/log/containers"].map((path) => data(path)),
+      ...(init ? [data("/var/lib/etcd", "0700")] : []),
+      archive("/opt/cni/bin", fileFor("cni-plugins", args.cniPlugins, arch, args.sources)),
+      from("kubeadm"),
+      from("kubectl"),
+      program,
+      service,
+      environment,
+      configuration,
+      ...(init ? [file(kubeadmConf, initConfiguration(init), { mode: "0600" })] : []),
+      member({
+        ...registration,
+        endpoint,
+        ...(init && { local }),
+        first: args.first,
+        masters: args.masters,
+        settings,
+        leftovers: args.leftovers,
+      }),
+      unit("kubelet.service", {
+        enabled: true,
+        running: true,
+        restartOn: [program, service, environment, configuration],
+      }),
+      ...(init ? [controlPlaneSettings(settings, `https://${address}:${port}`)] : []),
+      ...(init && args.endpointAddress !== undefined
+        ? [proxySettings([init.configuration.proxy, args.endpointAddress], settings)]
+        : []),
+    ];
+  },
+  farewell: ({ name, role, masters, drain }, { lost }) => leave({ name, role, masters, drain, lost }),
+});

@@ -1,0 +1,32 @@
+import { createHash } from "node:crypto";
+import { sh, verbatim } from "../../provider/shell";
+import type { Step } from "../../provider/step";
+import { adminConf, kubectl } from "./paths";
+
+const field = sh`--server-side --field-manager kubexm`;
+
+/** Objects in the cluster, applied by the server: what others add to them stays, what they change of ours is noticed. */
+export function manifest(name: string, yaml: string): Step {
+  const text = yaml.endsWith("\n") ? yaml : `${yaml}\n`;
+  const sum = createHash("sha256").update(text).digest("hex");
+  const config = sh`--kubeconfig ${adminConf} --request-timeout 60s`;
+  const body = sh`<<'KX_MANIFEST'
+${verbatim(text, "KX_MANIFEST")}KX_MANIFEST`;
+  return {
+    id: `objects ${name}`,
+    want: { applied: sum, objects: "as applied" },
+    look: sh`applied_for
+[ -f "$entry/applied" ] || return 0
+out=$(${kubectl} diff ${config} ${field} --force-conflicts -f - 2>&1 ${body}
+)
+case $? in 0) kv objects 'as applied' ;; 1) kv objects changed ;; *) say "$out"; return 1 ;; esac`,
+    make: sh`${kubectl} apply ${config} ${field} --force-conflicts -f - >/dev/null ${body}
+cat >objects.yaml ${body}
+printf %s ${sum} >applied`,
+    undo: sh`[ -s ${adminConf} ] && [ -f objects.yaml ] || exit 0
+if ${kubectl} ${config} --request-timeout 10s get --raw /readyz >/dev/null 2>&1; then
+  ${kubectl} delete ${config} --ignore-not-found --wait=false -f objects.yaml >/dev/null || :
+fi`,
+    shown: { text },
+  };
+}

@@ -1,0 +1,140 @@
+import { createHash } from "node:crypto";
+import type { Ask } from "../../provider/ask";
+import { sh, verbatim, type Command } from "../../provider/shell";
+import type { HostSpec } from "../../provider/ssh/spec";
+import type { Step } from "../../provider/step";
+import { watchControlPlane } from "./control-plane-watch";
+import { etcdctl } from "./etcd";
+import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
+import { adminConf, kubeadm, kubeadmConf, kubectl } from "./paths";
+import { cleanNetwork, resetNode } from "./reset";
+
+export const short = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
+
+export interface Membership extends JoinSettings {
+  /** Begins the cluster if no master has one. */
+  first: boolean;
+  masters: readonly HostSpec[];
+  /** Mark of the settings that a control plane is made with. */
+  settings: string;
+  leftovers: "refuse" | "clean";
+}
+
+/** In its entry other steps find the file `member` with the settings it was made with, and `began` on the first. */
+export const memberId = "membership in the cluster";
+
+/** A token for a quarter of an hour and, for a further master, the keys of the cluster. Old entries of the name go. */
+const lend = ({ name, local }: Membership): Command => sh`
+[ -s ${adminConf} ] || exit 0
+export KUBECONFIG=${adminConf}
+say() { printf '%s\n' "$*" >&2; }
+${kubectl} --request-timeout 20s get --raw /readyz >/dev/null || exit 1
+if ${kubectl} get node ${name} >/dev/null 2>&1; then ${kubectl} delete node ${name} >/dev/null || exit 1; fi
+${
+  local === undefined
+    ? sh``
+    : sh`${etcdctl}
+stale=$(etcdctl member list | sed -n ${`s/^\\([0-9a-f]*\\), [^,]*, ${name}, .*/\\1/p`})
+[ -z "$stale" ] || etcdctl member remove "$stale" >/dev/null || exit 1
+printf 'keys=%s\n' "$(tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.key sa.pub front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key | base64 | tr -d '\n')"`
+}
+command=$(${kubeadm} token create --ttl 15m --description ${`kubexm: ${name} joins`} --print-join-command) || exit 1
+set -- $command
+while [ $# -gt 1 ]; do
+  case $1 in --token) printf 'token=%s\n' "$2" ;; --discovery-token-ca-cert-hash) printf 'hash=%s\n' "$2" ;; esac
+  shift
+done
+printf 'ca=%s\n' "$(sha256sum </etc/kubernetes/pki/ca.crt)"`;
+
+/** A token that has served is worth nothing to anybody. */
+const takeBack = sh`token=$(printf '%s\n' "$answer" | sed -n 's/^token=\([^.]*\).*/\1/p')
+[ -z "$token" ] || [ ! -s ${adminConf} ] || ${kubeadm} --kubeconfig ${adminConf} token delete "$token" >/dev/null`;
+
+const askMasters = (membership: Membership): Ask => ({
+  hosts: membership.masters,
+  title: `ask the masters to let ${membership.name} in`,
+  run: lend(membership),
+  after: takeBack,
+  timeout: 120,
+});
+
+const checkLeftovers = (leftovers: Membership["leftovers"]) => sh`
+left=
+for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*.yaml /var/lib/etcd/member; do
+  [ ! -e "$old" ] || left="$left $old"
+done
+if [ -n "$left" ] && [ ! -e begun ]; then
+  if [ -n "$answer" ] && [ "$(part ca)" = "$(sha256sum </etc/kubernetes/pki/ca.crt)" ]; then
+    # Its record was lost, but it is one of us.
+    adopted=yes
+  else
+    case ${leftovers} in
+      clean) note "what an earlier installation left was removed:$left"; reset_node || return 1; clean_network ;;
+      *) say "this host is or was a node of another cluster:$left"
+         say "take it out of that one, or let kubexm clean it: kubernetes.leftovers: clean"
+         return 1 ;;
+    esac
+  fi
+fi`;
+
+const join = (membership: Membership) => sh`
+join() {
+  [ -z "$again" ] || { reset_node && clean_network; } || return 1
+  ${
+    membership.local === undefined
+      ? sh`:`
+      : sh`mkdir -p /etc/kubernetes/pki && (umask 077 && part keys | base64 -d | tar -C /etc/kubernetes/pki --no-same-owner -xf -) || return 1`
+  }
+  config=$(sed "s/@TOKEN@/$(part token)/; s/@HASH@/$(part hash)/" <<'KX_JOIN'
+${verbatim(joinConfiguration(membership), "KX_JOIN")}KX_JOIN
+)
+  guarded ${kubeadm} join --config /dev/stdin 3<<KX_CONFIG
+$config
+KX_CONFIG
+}`;
+
+/** A second try goes on with what the first one made: a cluster that already answers is never thrown away. */
+const init = sh`
+begin() {
+  set -- ${kubeadm} init --config ${kubeadmConf} --skip-token-print --skip-phases=show-join-command
+  if [ -n "$again" ] && [ -s ${adminConf} ]; then
+    guarded "$@" --ignore-preflight-errors=all 3</dev/null && return
+    if ${kubectl} --kubeconfig ${adminConf} --request-timeout 10s -n kube-system get configmap kubeadm-config >/dev/null 2>&1; then return 1; fi
+  fi
+  [ -z "$again" ] || { reset_node && clean_network; } || return 1
+  guarded "$@" 3</dev/null || return 1
+  : >began
+  # kubeadm makes one for a day, and nobody needs it.
+  for token in $(${kubeadm} --kubeconfig ${adminConf} token list -o go-template='{{.token}} ' 2>/dev/null); do
+    ${kubeadm} --kubeconfig ${adminConf} token delete "$(printf %s "$token" | cut -d. -f1)" >/dev/null || :
+  done
+}`;
+
+/** The host is a node of the cluster: begins it, or joins it, and leaves it in the end. */
+export const member = (membership: Membership): Step => ({
+  id: memberId,
+  want: { member: "yes" },
+  look: sh`if [ -f "$entry/member" ] && [ -s /etc/kubernetes/kubelet.conf ]; then kv member yes; else kv member no; fi`,
+  make: sh`${watchControlPlane}
+${resetNode}
+${cleanNetwork}
+${join(membership)}
+${init}
+part() { printf '%s\n' "$answer" | sed -n "s/^$1=//p"; }
+again= adopted=
+[ ! -e begun ] || again=yes
+${checkLeftovers(membership.leftovers)}
+if [ -z "$adopted" ]; then
+  : >begun
+  if [ -n "$answer" ]; then join
+  elif [ ${membership.first ? "yes" : "no"} = yes ]; then begin
+  else say "none of the masters has a cluster yet"; return 1; fi || return 1
+fi
+printf '%s\n' ${membership.settings} >member`,
+  undo: sh`${resetNode}
+${cleanNetwork}
+reset_node
+clean_network`,
+  ask: askMasters(membership),
+  timeout: 900,
+});

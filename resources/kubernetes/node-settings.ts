@@ -1,0 +1,58 @@
+import { sh } from "../../provider/shell";
+import type { Step } from "../../provider/step";
+import { adminConf, kubectl } from "./paths";
+
+const run = sh`${kubectl} --kubeconfig ${adminConf} --request-timeout 20s`;
+const template = `{{range $k, $v := .metadata.labels}}{{$k}}={{$v}}{{"\\n"}}{{end}}{{range .spec.taints}}{{.key}}={{.value}}:{{.effect}}{{"\\n"}}{{end}}`;
+
+/** `set`: words as kubectl takes them; `unset`: what takes one of them away. */
+interface Kind {
+  readonly verb: "label" | "taint";
+  readonly unset: string;
+}
+
+const kinds = {
+  label: { verb: "label", unset: "s/=.*/-/" },
+  taint: { verb: "taint", unset: "s/=[^:]*\\(:.*\\)/\\1-/" },
+} as const satisfies Record<string, Kind>;
+
+/** Labels or taints of a node; those that others set stay, and a value from before comes back in the end. */
+export function nodeSettings(node: string, kind: keyof typeof kinds, wanted: readonly string[]): Step {
+  const { verb, unset } = kinds[kind];
+  const sorted = [...wanted].sort();
+  const now = sh`all=$(${run} get node ${node} -o ${`go-template=${template}`}) || return 1`;
+  return {
+    id: `${kind}s of node ${node}`,
+    want: { missing: "none", over: "none" },
+    look: sh`if [ ! -s ${adminConf} ]; then kv missing unknown; return 0; fi
+${now}
+missing= over=
+for word in ${sorted}; do printf '%s\n' "$all" | grep -Fxq -e "$word" || missing="$missing $word"; done
+if [ -f "$entry/ours" ]; then
+  while IFS= read -r word; do
+    case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ! printf '%s\n' "$all" | grep -Fxq -e "$word" || over="$over $word" ;; esac
+  done <"$entry/ours"
+fi
+[ -n "$missing" ] || missing=none
+[ -n "$over" ] || over=none
+kv missing "$missing"; kv over "$over"`,
+    save: sh`${now}
+printf '%s\n' "$all" >had`,
+    make: sh`if [ -f ours ]; then
+  while IFS= read -r word; do
+    case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ${run} ${verb} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || : ;; esac
+  done <ours
+fi
+printf '%s\n' ${sorted.length === 0 ? "" : sorted} >ours
+[ ${sorted.length} = 0 ] || ${run} ${verb} node ${node} --overwrite ${sorted} >/dev/null`,
+    undo: sh`[ -s ${adminConf} ] && [ -f ours ] || exit 0
+${run} --request-timeout 10s get node ${node} -o name >/dev/null 2>&1 || exit 0
+while IFS= read -r word; do
+  [ -n "$word" ] || continue
+  key=$(printf '%s\n' "$word" | sed 's/=.*//')
+  before=$(grep -e "^$key=" had | head -n 1)
+  if [ -n "$before" ]; then ${run} ${verb} node ${node} --overwrite "$before" >/dev/null || :
+  else ${run} ${verb} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || :; fi
+done <ours`,
+  };
+}

@@ -1,0 +1,8 @@
+/** Where the programs of a node stand: apart from those of packages. */
+export const kubeadm = "/usr/local/bin/kubeadm";
+export const kubectl = "/usr/local/bin/kubectl";
+export const crictl = "/usr/local/bin/crictl";
+export const adminConf = "/etc/kubernetes/admin.conf";
+export const criSocket = "unix:///run/containerd/containerd.sock";
+/** What kubeadm is told on a master, kept for later changes. */
+export const kubeadmConf = "/etc/kubernetes/kubexm.yaml";

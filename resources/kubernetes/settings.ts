@@ -1,0 +1,55 @@
+import { sh } from "../../provider/shell";
+import type { Step } from "../../provider/step";
+import { watchControlPlane } from "./control-plane-watch";
+import { memberId, short } from "./member";
+import { adminConf, crictl, kubeadm, kubeadmConf, kubectl } from "./paths";
+
+const manifests = sh`cat /etc/kubernetes/manifests/kube-apiserver.yaml /etc/kubernetes/manifests/kube-controller-manager.yaml /etc/kubernetes/manifests/kube-scheduler.yaml 2>/dev/null | sha256sum | cut -c1-16`;
+
+/** Whether a control plane was just made with these settings, so that there is nothing to be done. */
+const isFresh = (settings: string) =>
+  sh`[ ! -f applied ] && [ "$(cat "$(entry_of ${memberId})/member" 2>/dev/null)" = ${settings} ]`;
+
+/** A running control plane follows its settings; the next master waits until this one is well again. */
+export const controlPlaneSettings = (settings: string, url: string): Step => ({
+  id: "settings of the control plane",
+  want: { applied: settings, manifests: "as made" },
+  look: sh`applied_for
+if [ "$(cat "$entry/manifests" 2>/dev/null)" = "$(${manifests})" ]; then kv manifests 'as made'; else kv manifests changed; fi`,
+  make: sh`${watchControlPlane}
+if ! { ${isFresh(settings)}; }; then
+  before=$(${crictl} ps --name '^kube-apiserver$' -q)
+  sum=$(sha256sum </etc/kubernetes/manifests/kube-apiserver.yaml 2>/dev/null || :)
+  rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key
+  ${kubeadm} init phase certs apiserver --config ${kubeadmConf} >/dev/null
+  ${kubeadm} init phase control-plane all --config ${kubeadmConf} >/dev/null
+  if [ "$sum" != "$(sha256sum </etc/kubernetes/manifests/kube-apiserver.yaml)" ]; then
+    left=120
+    while [ "$(${crictl} ps --name '^kube-apiserver$' -q)" = "$before" ]; do
+      left=$((left - 1))
+      [ $left -gt 0 ] || { say "kubelet does not start the new API server: see journalctl -u kubelet"; return 1; }
+      if [ $((left % 5)) = 0 ] && crashing; then return 1; fi
+      sleep 1
+    done
+  fi
+  await_control_plane ${url} 180
+  ${kubeadm} init phase upload-config kubeadm --config ${kubeadmConf} >/dev/null
+fi
+${manifests} >manifests
+printf %s ${settings} >applied`,
+  undo: sh`:`,
+  timeout: 600,
+});
+
+/** kube-proxy as it should be, started anew when its settings or the address it finds the API servers at are others. */
+export const proxySettings = (settings: unknown, fresh: string): Step => ({
+  id: "settings of kube-proxy",
+  want: { applied: short(settings) },
+  look: sh`applied_for`,
+  make: sh`if ! { ${isFresh(fresh)} && [ -f "$(entry_of ${memberId})/began" ]; }; then
+  ${kubeadm} init phase addon kube-proxy --config ${kubeadmConf} >/dev/null
+  ${kubectl} --kubeconfig ${adminConf} -n kube-system rollout restart daemonset kube-proxy >/dev/null
+fi
+printf %s ${short(settings)} >applied`,
+  undo: sh`:`,
+});

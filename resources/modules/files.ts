@@ -1,0 +1,23 @@
+import * as pulumi from "@pulumi/pulumi";
+import { sourcesFor, versionsFor, type FileId, type Sources } from "../../artifacts";
+import type { ClusterSpec } from "../config";
+
+/** The files that a cluster's nodes need, for the architectures of its hosts. */
+export function neededFiles(spec: ClusterSpec): FileId[] {
+  const { kubernetes, containerd, runc, crictl, cniPlugins } = versionsFor(spec);
+  const arches = [...new Set(spec.hosts.map(({ arch = "amd64" }) => arch))];
+  const files = [
+    { name: "kubeadm", version: kubernetes },
+    { name: "kubelet", version: kubernetes },
+    { name: "kubectl", version: kubernetes },
+    { name: "containerd", version: containerd },
+    { name: "runc", version: runc },
+    { name: "crictl", version: crictl },
+    { name: "cni-plugins", version: cniPlugins },
+  ] as const;
+  return arches.flatMap((arch) => files.map((file) => ({ ...file, arch })));
+}
+
+/** Where they come from. */
+export const filesOf = (spec: ClusterSpec): pulumi.Output<Sources> =>
+  pulumi.output(sourcesFor(spec, neededFiles(spec)));

@@ -1,0 +1,158 @@
+import * as pulumi from "@pulumi/pulumi";
+import { imagesFor, versionsFor } from "../../artifacts";
+import { commaParts, hostsOf, type ClusterHost, type ClusterSpec } from "../config";
+import { Flannel } from "../flannel";
+import { Kubeconfig } from "../kubeconfig";
+import { KubernetesNode } from "../kubernetes-node";
+import { NodeSettings } from "../node-settings";
+import type { ReadyMachine } from "./host";
+import type { RuntimeSettings } from "./runtime";
+import { controlPlaneOf, kubeletOf } from "./kubeadm";
+
+/** The cluster itself: first master, further masters one after another, workers side by side. Returns its kubeconfig. */
+export function makeKubernetes(machines: readonly ReadyMachine[], settings: RuntimeSettings): pulumi.Output<string> {
+  const { cluster, spec, opts } = settings;
+  const { masters, workers } = nodesOf(machines, spec);
+  const [first, ...others] = masters;
+  if (first === undefined) throw new Error("the schema lets no cluster without a master through");
+
+  const start = makeNode(first, masters, settings, []);
+  const network = installNetwork(first, settings, start);
+  const chain = others.reduce(
+    (made, master) => [...made, makeNode(master, masters, settings, made.slice(-1))],
+    [start],
+  );
+  const working = workers.map((worker) => makeNode(worker, masters, settings, [start]));
+
+  const settled = [...masters, ...workers].map((node, i) =>
+    settleNode(node, first, cluster, {
+      ...opts,
+      dependsOn: [network, ...[...chain, ...working].slice(i, i + 1)],
+    }),
+  );
+  return new Kubeconfig(
+    `${cluster}-kubeconfig`,
+    { host: first.host, forget: first.forget, server: serverAt(first, spec) },
+    { ...opts, dependsOn: settled },
+  ).revealed;
+}
+
+interface Node extends ReadyMachine {
+  about: ClusterHost;
+  role: "master" | "worker";
+  /** A master that takes pods of the workload too. */
+  works: boolean;
+}
+
+function nodesOf(machines: readonly ReadyMachine[], spec: ClusterSpec): { masters: Node[]; workers: Node[] } {
+  const nodes = (role: "master" | "worker") =>
+    hostsOf(spec, role).flatMap((about) => {
+      const machine = machines.find(({ host }) => host.name === about.name);
+      return machine ? [{ ...machine, about, role, works: machine.roles.includes("worker") }] : [];
+    });
+  const masters = nodes("master");
+  const isMaster = ({ about }: Node) => masters.some((master) => master.about.name === about.name);
+  return { masters, workers: nodes("worker").filter((node) => !isMaster(node)) };
+}
+
+function makeNode(
+  node: Node,
+  masters: readonly Node[],
+  { cluster, spec, sources, addresses, opts }: RuntimeSettings,
+  after: readonly pulumi.Resource[],
+): pulumi.Resource {
+  const { host, forget, about, role, works, ready } = node;
+  const { kubernetes, controlPlaneEndpoint } = spec;
+  const { kubernetes: version, cniPlugins } = versionsFor(spec);
+  const first = masters[0]?.about.name;
+  const others = masters.filter((master) => master.about.name !== about.name).map((master) => master.host.spec);
+  const own = addresses.apply((all) => commaParts(all[about.name] ?? ""));
+  const controlPlane = pulumi
+    .all([addresses, pulumi.all(masters.map(({ address }) => address))])
+    .apply(([all, reached]) => {
+      // kubeadm adds the addresses that a master has within the cluster.
+      const inside = Object.values(all).flatMap(commaParts);
+      return controlPlaneOf(
+        spec,
+        cluster,
+        sansOf(
+          spec,
+          reached.filter((address) => !inside.includes(address)),
+        ),
+      );
+    });
+  return new KubernetesNode(
+    `${cluster}-${host.name}-node`,
+    {
+      host,
+      forget,
+      version,
+      cniPlugins,
+      sources,
+      name: about.name,
+      role,
+      tainted: role === "master" && !works,
+      first: about.name === first,
+      addresses: own,
+      endpoint: `${controlPlaneEndpoint.domain}:${controlPlaneEndpoint.port}`,
+      port: controlPlaneEndpoint.port,
+      masters: others,
+      ...(role === "master" && { controlPlane }),
+      ...(about.name === first && { endpointAddress: endpointOf(spec, addresses, first) }),
+      kubelet: kubeletOf(spec),
+      kubeletArgs: kubernetes.kubeletArgs,
+      ignorePreflightErrors: kubernetes.ignorePreflightErrors,
+      leftovers: kubernetes.leftovers,
+      drain: kubernetes.drain,
+    },
+    { ...opts, dependsOn: [...ready, ...after] },
+  );
+}
+
+/** Where the endpoint's name leads to: the load balancer, else the first master. */
+const endpointOf = (spec: ClusterSpec, addresses: RuntimeSettings["addresses"], first: string) => {
+  const { lb_address: balancer } = spec.controlPlaneEndpoint;
+  return balancer === "" ? addresses.apply((all) => all[first] ?? "") : balancer;
+};
+
+function sansOf({ kubernetes, controlPlaneEndpoint }: ClusterSpec, more: readonly string[]): string[] {
+  const { domain, lb_address: balancer } = controlPlaneEndpoint;
+  const all = [domain, balancer, ...more, "localhost", "127.0.0.1", ...kubernetes.apiserverCertExtraSans];
+  return [...new Set(all.filter((name) => name !== ""))].sort();
+}
+
+function installNetwork(
+  first: Node,
+  { cluster, spec, opts }: RuntimeSettings,
+  start: pulumi.Resource,
+): pulumi.Resource {
+  const image = (part: string) => imagesFor(versionsFor(spec)).find((name) => name.includes(part)) ?? "";
+  return new Flannel(
+    `${cluster}-flannel`,
+    {
+      host: first.host,
+      forget: first.forget,
+      image: image("/flannel:"),
+      cniImage: image("/flannel-cni-plugin:"),
+      podCIDR: commaParts(spec.network.kubePodsCIDR),
+      backend: spec.network.flannel.backendMode,
+    },
+    { ...opts, dependsOn: start },
+  );
+}
+
+function settleNode(node: Node, first: Node, cluster: string, opts: pulumi.CustomResourceOptions) {
+  const { name, labels, taints } = node.about;
+  const role = node.works ? { "node-role.kubernetes.io/worker": "" } : {};
+  return new NodeSettings(
+    `${cluster}-${name}-settings`,
+    { host: first.host, forget: first.forget || node.forget, node: name, labels: { ...role, ...labels }, taints },
+    opts,
+  );
+}
+
+/** The address by which this machine reaches the first master. */
+const serverAt = ({ address }: Node, { controlPlaneEndpoint }: ClusterSpec) =>
+  pulumi
+    .output(address)
+    .apply((address) => `https://${address.includes(":") ? `[${address}]` : address}:${controlPlaneEndpoint.port}`);

@@ -1,0 +1,48 @@
+import { UserError } from "../../provider/errors";
+import type { ClusterSpec } from "../config";
+
+/** What the schema knows and this version does not make yet. Half of a cluster would be worse than none. */
+const missing: readonly { path: string; asked: (spec: ClusterSpec) => boolean; instead: string }[] = [
+  { path: "kubernetes.type: kubexm", asked: ({ kubernetes }) => kubernetes.type === "kubexm", instead: "kubeadm" },
+  {
+    path: "kubernetes.containerRuntime.type",
+    asked: ({ kubernetes }) => kubernetes.containerRuntime.type !== "containerd",
+    instead: "containerd",
+  },
+  { path: "etcd.type", asked: ({ etcd }) => etcd.type !== "kubeadm", instead: "kubeadm" },
+  { path: "network.plugin", asked: ({ network }) => network.plugin !== "flannel", instead: "flannel" },
+  {
+    path: "controlPlaneEndpoint.externalLoadBalancer: kubexm",
+    asked: ({ controlPlaneEndpoint }) => controlPlaneEndpoint.externalLoadBalancer === "kubexm",
+    instead: "external with lb_address, or empty",
+  },
+  {
+    path: "controlPlaneEndpoint.internalLoadbalancer",
+    asked: ({ controlPlaneEndpoint }) => controlPlaneEndpoint.internalLoadbalancer !== "",
+    instead: "empty",
+  },
+  { path: "roleGroups.registry", asked: ({ roleGroups }) => roleGroups.registry.length > 0, instead: "no host" },
+  { path: "storage.openebs", asked: ({ storage }) => storage.openebs !== undefined, instead: "nothing" },
+  { path: "addons", asked: ({ addons }) => addons.length > 0, instead: "none" },
+  { path: "kubernetes.kata", asked: ({ kubernetes }) => kubernetes.kata.enabled, instead: "enabled: false" },
+  {
+    path: "kubernetes.nodeFeatureDiscovery",
+    asked: ({ kubernetes }) => kubernetes.nodeFeatureDiscovery.enabled,
+    instead: "enabled: false",
+  },
+  { path: "kubernetes.autoRenewCerts", asked: ({ kubernetes }) => kubernetes.autoRenewCerts, instead: "false" },
+];
+
+export function refuseWhatIsNotBuilt(spec: ClusterSpec): void {
+  if (spec.kubernetes.type === "none") return;
+  const found = missing.filter(({ asked }) => asked(spec));
+  if (found.length === 0) return;
+  const rows = found.map(({ path, instead }) => `  ${path}: this version of kubexm makes ${instead}`);
+  throw new UserError(
+    [
+      "cluster.yaml asks for what this version cannot make yet; nothing was changed:",
+      ...rows,
+      "  or write kubernetes.type: none, to have the hosts made ready and no more",
+    ].join("\n"),
+  );
+}

@@ -1,0 +1,50 @@
+import type * as pulumi from "@pulumi/pulumi";
+import { imagesFor, versionsFor, type Sources } from "../../artifacts";
+import type { ClusterSpec, Role } from "../config";
+import { Containerd } from "../containerd";
+import { Images } from "../images";
+import type { ReadyMachine, Surroundings } from "./host";
+import { loginsOf, registriesOf } from "./registries";
+
+export interface RuntimeSettings extends Surroundings {
+  sources: pulumi.Input<Sources>;
+}
+
+const onMastersOnly = /\/(kube-apiserver|kube-controller-manager|kube-scheduler|etcd):/;
+
+/** Images that a host with these roles will start containers from. */
+const imagesOf = (spec: ClusterSpec, roles: readonly Role[]): string[] =>
+  imagesFor(versionsFor(spec)).filter((image) => roles.includes("master") || !onMastersOnly.test(image));
+
+/** A container runtime, and the images of Kubernetes in it. */
+export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings): ReadyMachine {
+  const { host, roles, forget, ready } = machine;
+  const { cluster, spec, sources, opts } = settings;
+  if (!roles.includes("master") && !roles.includes("worker")) return machine;
+  const { containerd: version, runc, crictl, pause } = versionsFor(spec);
+  const { config, existing } = spec.kubernetes.containerRuntime.containerd;
+  const runtime = new Containerd(
+    `${cluster}-${host.name}-containerd`,
+    {
+      host,
+      forget,
+      version,
+      runc,
+      crictl,
+      sources,
+      sandboxImage: `registry.k8s.io/pause:${pause}`,
+      dataDir: spec.registry.containerdDataDir,
+      registries: registriesOf(spec),
+      logins: loginsOf(spec),
+      config,
+      existing,
+    },
+    { ...opts, dependsOn: [...ready] },
+  );
+  const images = new Images(
+    `${cluster}-${host.name}-images`,
+    { host, forget, images: imagesOf(spec, roles) },
+    { ...opts, dependsOn: runtime },
+  );
+  return { ...machine, ready: [...ready, runtime, images] };
+}
