@@ -1,20 +1,37 @@
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { mkdir, rename, rm } from "node:fs/promises";
+import { mkdir, rename, rm, stat } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
 import { basename, dirname } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { UserError, messageOf } from "./errors.js";
-import { type GetOptions, HttpError, get } from "./http.js";
+import { UserError, codeOf, messageOf } from "./errors.js";
+import { type GetOptions, HttpError, SilenceError, UselessError, get } from "./http.js";
 
-export interface Download extends GetOptions {
-  /** The same file at several places, tried in this order. */
-  urls: readonly string[];
-  sha256: string;
-  to: string;
+export interface Address {
+  url: string;
+  /** Certificates to trust for this address. */
+  ca?: string;
+}
+
+export interface Attempts {
   /** Rounds over all addresses; 4 when not given. */
   attempts?: number;
+  /** What a person can do when no address is left. */
+  advice?: string;
+  onFailure?: (url: string, reason: string) => void;
+}
+
+export interface Download extends Omit<GetOptions, "first">, Attempts {
+  /** The same file at several places, tried in this order. */
+  urls: readonly (string | Address)[];
+  sha256: string;
+  to: string;
+  /** What people call it; the name of `to` when not given. */
+  what?: string;
+  /** Keeps what has come so far, so that another download, even after a kill, goes on from there. One writer at a time. */
+  partial?: string;
   onProgress?: (received: number, total: number | undefined) => void;
 }
 
@@ -22,25 +39,98 @@ class ChecksumError extends UserError {}
 
 const FIRST_PAUSE_MS = 250;
 const TRY_AGAIN_LATER = [408, 425, 429];
+const DISK_ERRORS = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM"];
+const ADVICE = "check the network (HTTPS_PROXY and NO_PROXY are respected)";
 
-export async function sha256Of(file: string): Promise<string> {
+async function hashOf(file: string) {
   const hash = createHash("sha256");
-  await pipeline(createReadStream(file), hash);
-  return hash.digest("hex");
+  // Not by a pipeline, which would end the hash: more may follow.
+  for await (const part of createReadStream(file)) hash.update(part as Buffer);
+  return hash;
 }
 
-/** Asking again brings the same answer. */
-function final(error: unknown): boolean {
-  if (error instanceof HttpError) return error.status < 500 && !TRY_AGAIN_LATER.includes(error.status);
-  return error instanceof ChecksumError;
+export const sha256Of = async (file: string): Promise<string> => (await hashOf(file)).digest("hex");
+
+/** How often an address may fail in this way before it is given up. */
+function patienceWith(error: unknown): number {
+  if (error instanceof HttpError) return error.status < 500 && !TRY_AGAIN_LATER.includes(error.status) ? 1 : Infinity;
+  if (error instanceof UselessError) return 1;
+  return error instanceof ChecksumError || error instanceof SilenceError ? 2 : Infinity;
 }
 
-async function fetchTo(url: string, file: string, { sha256, onProgress, ...options }: Download): Promise<void> {
-  const body = await get(url, options);
+/** The first good result of several addresses, in rounds with a growing pause between; the error lists every address with its reason. */
+export async function firstGood<T>(
+  what: string,
+  addresses: readonly Address[],
+  attempt: (address: Address) => Promise<T>,
+  { attempts = 4, advice = ADVICE, onFailure }: Attempts = {},
+): Promise<T> {
+  const failed = new Map<Address, { error: unknown; times: number }>();
+  const left = () =>
+    addresses.filter((address) => {
+      const failure = failed.get(address);
+      return failure === undefined || failure.times < patienceWith(failure.error);
+    });
+  for (let round = 0; round < attempts && left().length > 0; round++) {
+    if (round > 0) await sleep(FIRST_PAUSE_MS * 4 ** (round - 1));
+    for (const address of left()) {
+      try {
+        return await attempt(address);
+      } catch (error) {
+        if (DISK_ERRORS.includes(codeOf(error) ?? ""))
+          throw new UserError(
+            `${what}: ${messageOf(error)}; free some space, or set KUBEXM_CACHE to a folder with more`,
+            {
+              cause: error,
+            },
+          );
+        failed.set(address, { error, times: (failed.get(address)?.times ?? 0) + 1 });
+        onFailure?.(address.url, messageOf(error));
+      }
+    }
+  }
+  const reasons = [...failed].map(([{ url }, { error }]) => `  ${url}: ${messageOf(error)}`);
+  throw new UserError([`cannot download ${what}:`, ...reasons, `  what to do: ${advice}`].join("\n"));
+}
+
+/** The byte that the body begins with. */
+function firstByte({ statusCode, headers }: IncomingMessage): number {
+  return statusCode === 206 ? Number(/^bytes (\d+)-/.exec(headers["content-range"] ?? "")?.[1]) : 0;
+}
+
+const sizeOf = (file: string) =>
+  stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  );
+
+async function open({ url, ca }: Address, file: string, options: GetOptions): Promise<IncomingMessage> {
+  const first = await sizeOf(file);
+  const trust = ca === undefined ? {} : { ca };
+  try {
+    const body = await get(url, { ...options, ...trust, first });
+    const begins = firstByte(body);
+    if (begins === first || begins === 0) return body;
+    body.destroy();
+  } catch (error) {
+    if (first === 0 || !(error instanceof HttpError) || error.status !== 416) throw error;
+  }
+  // What is here does not go with what is there.
+  await rm(file, { force: true });
+  return get(url, { ...options, ...trust });
+}
+
+async function fetchTo(address: Address, file: string, { sha256, onProgress, ...options }: Download): Promise<void> {
+  const body = await open(address, file, options);
+  if (/^text\/html\b/.test(body.headers["content-type"] ?? "")) {
+    body.destroy();
+    throw new UselessError("a web page came, not the file");
+  }
+  const first = firstByte(body);
+  const hash = first > 0 ? await hashOf(file) : createHash("sha256");
   const length = Number(body.headers["content-length"]);
-  const total = Number.isNaN(length) ? undefined : length;
-  const hash = createHash("sha256");
-  let received = 0;
+  const total = Number.isNaN(length) ? undefined : first + length;
+  let received = first;
   const count = new Transform({
     transform(chunk: Buffer, _encoding, next) {
       hash.update(chunk);
@@ -49,40 +139,26 @@ async function fetchTo(url: string, file: string, { sha256, onProgress, ...optio
       next(null, chunk);
     },
   });
-  await pipeline(body, count, createWriteStream(file));
+  await pipeline(body, count, createWriteStream(file, { flags: first > 0 ? "a" : "w" }));
   const found = hash.digest("hex");
-  if (found !== sha256.toLowerCase()) throw new ChecksumError(`its sha256 is ${found}, expected ${sha256}; refused`);
+  if (found === sha256.toLowerCase()) return;
+  await rm(file, { force: true });
+  throw new ChecksumError(`its sha256 is ${found}, expected ${sha256}; refused`);
 }
 
 /** Brings a file whose checksum is known to `to`. Nothing with another checksum ever has that name. */
-export async function download(what: Download): Promise<void> {
-  const { urls, to, attempts = 4 } = what;
+export async function download(options: Download): Promise<void> {
+  const { urls, to, partial } = options;
+  const file = partial ?? `${to}.tmp-${process.pid}-${randomBytes(4).toString("hex")}`;
   await mkdir(dirname(to), { recursive: true });
-  const file = `${to}.tmp-${process.pid}-${randomBytes(4).toString("hex")}`;
-  const failures = new Map<string, unknown>();
+  await mkdir(dirname(file), { recursive: true });
+  const addresses = urls.map((address) => (typeof address === "string" ? { url: address } : address));
   try {
-    for (let attempt = 0; attempt < attempts; attempt++) {
-      if (attempt > 0) await sleep(FIRST_PAUSE_MS * 4 ** (attempt - 1));
-      for (const url of urls.filter((url) => !final(failures.get(url)))) {
-        try {
-          await fetchTo(url, file, what);
-          await rename(file, to);
-          return;
-        } catch (error) {
-          failures.set(url, error);
-        }
-      }
-      if ([...failures.values()].every(final)) break;
-    }
+    const whole = partial !== undefined && (await sizeOf(file)) > 0 && (await sha256Of(file)) === options.sha256;
+    const { what = basename(to) } = options;
+    if (!whole) await firstGood(what, addresses, (address) => fetchTo(address, file, options), options);
+    await rename(file, to);
   } finally {
-    await rm(file, { force: true });
+    if (partial === undefined) await rm(file, { force: true });
   }
-  const reasons = [...failures].map(([url, error]) => `  ${url}: ${messageOf(error)}`);
-  throw new UserError(
-    [
-      `cannot download ${basename(to)}:`,
-      ...reasons,
-      "  what to do: check the network (HTTPS_PROXY and NO_PROXY are respected)",
-    ].join("\n"),
-  );
 }

@@ -1,7 +1,6 @@
 import http from "node:http";
 import https from "node:https";
 import type { Duplex } from "node:stream";
-import { text } from "node:stream/consumers";
 import tls from "node:tls";
 import { UserError } from "./errors.js";
 
@@ -12,16 +11,27 @@ export class HttpError extends UserError {
   }
 }
 
+/** An answer that would be the same another time. */
+export class UselessError extends UserError {}
+
+/** No answer, or none any more, for longer than we wait. */
+export class SilenceError extends UserError {}
+
 export interface GetOptions {
   /** How long to wait for the first answer; short where another way exists. */
   answerTimeoutMs?: number;
+  /** How long nothing may come in the middle of an answer. */
+  idleTimeoutMs?: number;
   /** Certificates to trust beside the well-known ones. */
   ca?: string;
+  /** The byte to begin with, where the server can: its answer is 206 then, and 200 from one that cannot. */
+  first?: number;
 }
 
 const ANSWER_MS = 30_000;
 const IDLE_MS = 60_000;
 const REDIRECTS = 10;
+const MOST_TEXT = 8 * 2 ** 20;
 
 const env = (name: string) => process.env[name] ?? process.env[name.toUpperCase()] ?? "";
 
@@ -64,54 +74,70 @@ function tunnel(proxy: URL, url: URL, signal: AbortSignal): Promise<Duplex> {
   });
 }
 
-async function request(url: URL, ca: string | undefined, signal: AbortSignal): Promise<http.ClientRequest> {
+async function request(url: URL, { ca, first = 0 }: GetOptions, signal: AbortSignal): Promise<http.ClientRequest> {
+  const headers = first > 0 ? { range: `bytes=${first}-` } : {};
   const secure = { servername: url.hostname, ca: ca === undefined ? undefined : [...tls.rootCertificates, ca] };
   const proxy = proxyFor(url);
-  if (proxy === undefined) return client(url).request(url, { agent: false, signal, ca: secure.ca });
+  if (proxy === undefined) return client(url).request(url, { agent: false, signal, ca: secure.ca, headers });
   if (url.protocol === "http:")
-    return http.request(proxy, { path: url.href, headers: { host: url.host, ...login(proxy) }, agent: false, signal });
+    return http.request(proxy, {
+      path: url.href,
+      headers: { host: url.host, ...headers, ...login(proxy) },
+      agent: false,
+      signal,
+    });
   const socket = await tunnel(proxy, url, signal);
-  return https.request(url, { createConnection: () => tls.connect({ ...secure, socket }), signal });
+  return https.request(url, { createConnection: () => tls.connect({ ...secure, socket }), signal, headers });
 }
 
-async function answer(url: URL, ca: string | undefined, signal: AbortSignal): Promise<http.IncomingMessage> {
-  const sent = await request(url, ca, signal);
-  return new Promise((resolve, reject) => {
-    sent
-      .once("response", resolve)
-      .once("error", reject)
-      .setTimeout(IDLE_MS, () => sent.destroy(new UserError(`nothing came for ${IDLE_MS / 1000} s`)))
-      .end();
+async function answer(url: URL, options: GetOptions, signal: AbortSignal): Promise<http.IncomingMessage> {
+  const sent = await request(url, options, signal);
+  const got = await new Promise<http.IncomingMessage>((resolve, reject) => {
+    // Not once: a connection that breaks in the middle of the body is told here, too.
+    sent.once("response", resolve).on("error", reject).end();
   });
+  const { idleTimeoutMs = IDLE_MS } = options;
+  got.setTimeout(idleTimeoutMs, () =>
+    got.destroy(new SilenceError(`nothing more came from ${url.host} for ${idleTimeoutMs / 1000} s`)),
+  );
+  return got;
 }
 
 /** The body of a good answer as a stream; redirects are followed, proxies of the environment are used. */
 export async function get(address: string, options: GetOptions = {}): Promise<http.IncomingMessage> {
-  const { answerTimeoutMs = ANSWER_MS, ca } = options;
+  const { answerTimeoutMs = ANSWER_MS } = options;
   let url = new URL(address);
   for (let hop = 0; hop < REDIRECTS; hop++) {
     const patience = new AbortController();
     const timer = setTimeout(() => patience.abort(), answerTimeoutMs);
     try {
-      const got = await answer(url, ca, patience.signal);
+      const got = await answer(url, options, patience.signal);
       const { statusCode: status = 0, headers } = got;
-      if (status === 200) return got;
+      if (status === 200 || status === 206) return got;
       got.resume();
       if (status < 300 || status > 399 || headers.location === undefined) throw new HttpError(status);
       const next = new URL(headers.location, url);
       if (url.protocol === "https:" && next.protocol !== "https:")
-        throw new UserError(`${url.href} leads away from https to ${next.href}`);
+        throw new UselessError(`${url.href} leads away from https to ${next.href}`);
       url = next;
     } catch (error) {
       if (!patience.signal.aborted) throw error;
-      throw new UserError(`no answer from ${url.host} within ${answerTimeoutMs / 1000} s`, { cause: error });
+      throw new SilenceError(`no answer from ${url.host} within ${answerTimeoutMs / 1000} s`, { cause: error });
     } finally {
       clearTimeout(timer);
     }
   }
-  throw new UserError(`${address}: more than ${REDIRECTS} redirects`);
+  throw new UselessError(`more than ${REDIRECTS} redirects`);
 }
 
 export async function getText(address: string, options: GetOptions = {}): Promise<string> {
-  return text(await get(address, options));
+  const body = await get(address, options);
+  let size = 0;
+  const parts: Buffer[] = [];
+  for await (const part of body as AsyncIterable<Buffer>) {
+    size += part.length;
+    if (size > MOST_TEXT) throw new UselessError(`the answer is longer than ${MOST_TEXT >> 20} MiB`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString("utf8");
 }
