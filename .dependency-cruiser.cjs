@@ -16,7 +16,7 @@ const componentFloor = "^resources/(?!cluster|modules/|config/|index\\.ts|provid
 module.exports = {
   forbidden: [
     floor("ssh-knows-nothing-above", "^provider/ssh/", "^provider/(shell|errors)\\.ts"),
-    floor("steps-know-only-shell", "^provider/steps/", "^provider/(shell|errors|step|bulk)\\.ts"),
+    floor("steps-know-only-shell", "^provider/steps/", "^provider/(shell|errors|step|bulk|later)\\.ts"),
     floor("engine-does-not-know-components", "^provider/", "^provider/"),
     floor(
       "components-use-steps-only",

@@ -1,8 +1,10 @@
-import * as pulumi from "@pulumi/pulumi";
+import type { CustomResourceOptions } from "@pulumi/pulumi";
 import type { z } from "zod";
 import { define, type Definition } from "./definition";
 import type { Host } from "./host";
 import type { DeepInput } from "./inputs";
+import { later } from "./later";
+import type { ComponentResource } from "./resource";
 
 /** What a user may say about any component. */
 export interface CommonArgs {
@@ -20,55 +22,28 @@ export type ComponentArgs<A extends z.ZodObject> = CommonArgs & { [K in keyof z.
 export type ComponentClass<A extends z.ZodObject> = (new (
   name: string,
   args: ComponentArgs<A>,
-  opts?: pulumi.CustomResourceOptions,
+  opts?: CustomResourceOptions,
 ) => ComponentResource) & { readonly definition: Definition<A> };
 
-/** A component on a host, as a resource in a program. */
-export class ComponentResource extends pulumi.CustomResource {
-  /** Differences seen by the last look; empty when all is as wanted. */
-  declare readonly drift: pulumi.Output<readonly { step: string; want: string; found: string }[]>;
-  /** What the host tells, where the component has something to tell. A secret. */
-  declare readonly revealed: pulumi.Output<string>;
+const resource = later(__filename, "./resource") as () => typeof import("./resource");
+
+/**
+ * The class is made when a program first uses it: Pulumi's SDK costs a second of CPU time and 80 MB, and the provider
+ * process, which needs the lifecycle only, can do without it.
+ */
+function onFirstUse<A extends z.ZodObject>(definition: Definition<A>): ComponentClass<A> {
+  let made: ComponentClass<A> | undefined;
+  const real = () => (made ??= resource().resourceClass(definition));
+  const standIn: ComponentClass<A> = new Proxy(function () {} as unknown as ComponentClass<A>, {
+    construct: (_, args, target) => Reflect.construct(real(), args, target === standIn ? real() : target) as object,
+    get: (_, key) => (key === "definition" ? definition : (Reflect.get(real(), key) as unknown)),
+  });
+  return standIn;
 }
-
-/**
- * What the provider process runs. A constant text, so that it never differs, and a mended bug is mended for old state too.
- * It is resolved from the folder of the program upward.
- */
-const loader = (kind: string) => `exports.handler=()=>require("kubexm/provider").forKind(${JSON.stringify(kind)})`;
-
-/**
- * The URN without what it hangs on: as an ordinary Output it would make the resource depend on its parent component,
- * and so on all children of that, itself among them.
- */
-const urnOf = (name: string, type: string, parent: pulumi.Resource | undefined): Promise<string> =>
-  new Promise((resolve) => void pulumi.createUrn(name, type, parent).apply(resolve));
 
 /** Makes a component: its class for programs, and its lifecycle. */
 export function component<A extends z.ZodObject>(definition: Definition<A>): ComponentClass<A> {
   // Its own steps are typed by A; the registry only ever hands them what A parsed.
   define(definition);
-  const secrets: readonly string[] = definition.secrets ?? [];
-  const outputs = definition.reveal ? ["revealed"] : [];
-  return class extends ComponentResource {
-    static readonly definition = definition;
-    constructor(name: string, { host, ...args }: ComponentArgs<A>, opts: pulumi.CustomResourceOptions = {}) {
-      const type = `dynamic/kubexm:${definition.kind}`;
-      const guard = ([key, value]: [string, unknown]) =>
-        [key, secrets.includes(key) ? pulumi.secret(value) : value] as const;
-      const inputs: pulumi.Inputs = {
-        drift: undefined,
-        facts: undefined,
-        ...Object.fromEntries(outputs.map((name) => [name, undefined])),
-        ...Object.fromEntries(Object.entries(args as Record<string, unknown>).map(guard)),
-        host: host.spec,
-        resource: { name, urn: urnOf(name, `pulumi-nodejs:${type}`, opts.parent) },
-        __provider: loader(definition.kind),
-      };
-      super(`pulumi-nodejs:${type}`, name, inputs, {
-        ...opts,
-        additionalSecretOutputs: [...(opts.additionalSecretOutputs ?? []), ...secrets, ...outputs],
-      });
-    }
-  };
+  return onFirstUse(definition);
 }

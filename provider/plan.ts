@@ -1,5 +1,7 @@
-import { createTwoFilesPatch } from "diff";
+import { later } from "./later";
 import type { Drift, Step } from "./step";
+
+const diff = later(__filename, "diff") as () => typeof import("diff");
 
 const MAX_LINES = 60;
 
@@ -13,7 +15,9 @@ function contentDiff(before: Step | undefined, after: Step | undefined): string[
   if (!before?.shown && !after?.shown) return [];
   if (before?.shown?.secret || after?.shown?.secret)
     return before?.shown?.text === after?.shown?.text ? [] : ["    (secret content)"];
-  const patch = createTwoFilesPatch("a", "b", bodyOf(before), bodyOf(after), undefined, undefined, { context: 2 });
+  const patch = diff().createTwoFilesPatch("a", "b", bodyOf(before), bodyOf(after), undefined, undefined, {
+    context: 2,
+  });
   const rows = patch
     .split("\n")
     .slice(4)

@@ -1,18 +1,19 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import Handlebars from "handlebars";
 import { ArgumentError } from "../errors";
+import { later } from "../later";
 import type { Step } from "../step";
 import { file, type FileOptions } from "./file";
 
 const folder = join(__dirname, "..", "..", "..", "templates");
-const compiled = new Map<string, Handlebars.TemplateDelegate>();
+const handlebars = later(__filename, "handlebars") as () => typeof import("handlebars");
+const compiled = new Map<string, ReturnType<ReturnType<typeof handlebars>["compile"]>>();
 
 /** Renders templates/NAME.hbs. Strict: a variable that is not given is an error. Nothing is escaped, as no target is HTML. */
 export function render(name: string, data: object): string {
   const template =
     compiled.get(name) ??
-    Handlebars.compile(readFileSync(join(folder, `${name}.hbs`), "utf8"), { strict: true, noEscape: true });
+    handlebars().compile(readFileSync(join(folder, `${name}.hbs`), "utf8"), { strict: true, noEscape: true });
   compiled.set(name, template);
   try {
     return template(data);

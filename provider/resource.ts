@@ -1,0 +1,52 @@
+import * as pulumi from "@pulumi/pulumi";
+import type { z } from "zod";
+import type { ComponentArgs, ComponentClass } from "./component";
+import type { Definition } from "./definition";
+
+/** A component on a host, as a resource in a program. */
+export class ComponentResource extends pulumi.CustomResource {
+  /** Differences seen by the last look; empty when all is as wanted. */
+  declare readonly drift: pulumi.Output<readonly { step: string; want: string; found: string }[]>;
+  /** What the host tells, where the component has something to tell. A secret. */
+  declare readonly revealed: pulumi.Output<string>;
+}
+
+/**
+ * What the provider process runs. A constant text, so that it never differs, and a mended bug is mended for old state too.
+ * It is resolved from the folder of the program upward.
+ */
+const loader = (kind: string) => `exports.handler=()=>require("kubexm/provider").forKind(${JSON.stringify(kind)})`;
+
+/**
+ * The URN without what it hangs on: as an ordinary Output it would make the resource depend on its parent component,
+ * and so on all children of that, itself among them.
+ */
+const urnOf = (name: string, type: string, parent: pulumi.Resource | undefined): Promise<string> =>
+  new Promise((resolve) => void pulumi.createUrn(name, type, parent).apply(resolve));
+
+/** The class of a component, for programs. */
+export function resourceClass<A extends z.ZodObject>(definition: Definition<A>): ComponentClass<A> {
+  const secrets: readonly string[] = definition.secrets ?? [];
+  const outputs = definition.reveal ? ["revealed"] : [];
+  return class extends ComponentResource {
+    static readonly definition = definition;
+    constructor(name: string, { host, ...args }: ComponentArgs<A>, opts: pulumi.CustomResourceOptions = {}) {
+      const type = `dynamic/kubexm:${definition.kind}`;
+      const guard = ([key, value]: [string, unknown]) =>
+        [key, secrets.includes(key) ? pulumi.secret(value) : value] as const;
+      const inputs: pulumi.Inputs = {
+        drift: undefined,
+        facts: undefined,
+        ...Object.fromEntries(outputs.map((name) => [name, undefined])),
+        ...Object.fromEntries(Object.entries(args as Record<string, unknown>).map(guard)),
+        host: host.spec,
+        resource: { name, urn: urnOf(name, `pulumi-nodejs:${type}`, opts.parent) },
+        __provider: loader(definition.kind),
+      };
+      super(`pulumi-nodejs:${type}`, name, inputs, {
+        ...opts,
+        additionalSecretOutputs: [...(opts.additionalSecretOutputs ?? []), ...secrets, ...outputs],
+      });
+    }
+  };
+}

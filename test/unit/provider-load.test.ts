@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Chrony } from "../../resources/chrony.js";
+
+const provider = join(__dirname, "..", "..", "resources", "provider.js");
+
+/** The packages that a fresh process has loaded when it has everything a resource needs. */
+function packagesOf(script: string): string[] {
+  const told = `${script}; console.log(JSON.stringify(Object.keys(require.cache)))`;
+  const files = JSON.parse(execFileSync(process.execPath, ["-e", told, provider], { encoding: "utf8" })) as string[];
+  const names = files.map((file) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? "kubexm");
+  return [...new Set(names)];
+}
+
+test("the provider process does without Pulumi's SDK, templates and diffs until it needs them", () => {
+  const loaded = packagesOf("require(process.argv[1]).forKind('Chrony')");
+  for (const name of ["kubexm", "ssh2", "zod"]) assert.ok(loaded.includes(name), `${name} is loaded`);
+  for (const name of ["@pulumi/pulumi", "@grpc/grpc-js", "handlebars", "diff"])
+    assert.ok(!loaded.includes(name), `${name} is loaded`);
+});
+
+test("a component's class can be extended, and what it makes is known as its own", () => {
+  class Mine extends Chrony {
+    readonly extra = 1;
+  }
+  assert.ok(Mine.prototype instanceof Chrony);
+  assert.equal(Mine.definition, Chrony.definition);
+  assert.equal(Chrony.definition.kind, "Chrony");
+});
