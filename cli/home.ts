@@ -12,6 +12,8 @@ export const PROJECT: ProjectSettings = {
   runtime: { name: "nodejs", options: { typescript: false } },
 };
 const PARALLEL = "64";
+/** Tells the program and the provider where the files of the cluster are kept. */
+export const CLUSTER_DIR = "KUBEXM_CLUSTER_DIR";
 
 /** Where everything of one cluster is kept on this machine. */
 export interface Home {

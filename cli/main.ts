@@ -50,6 +50,11 @@ export const VERBS: readonly Verb[] = [
     run: async (argv) => (await import("./drift.js")).driftCommand(argv),
   },
   {
+    name: "fetch",
+    usage: "[-f cluster.yaml] [--json]  download the files of a cluster ahead of time, without touching a host",
+    run: async (argv) => (await import("./fetch.js")).fetchCommand(argv),
+  },
+  {
     name: "lab",
     usage: "up|down|status|ssh …  hosts to try it on, on this machine",
     run: async (argv) => (await import("../lab/main.js")).labCommand([...argv]),
