@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import { stringify } from "yaml";
+import { labKubernetes } from "./kubernetes.js";
 import { codeOf } from "../toolchain/errors.js";
 import type { LabHost } from "./plan.js";
 
@@ -67,6 +68,7 @@ export function labClusterYaml(lab: Lab, extra: Readonly<Record<string, unknown>
     })),
     roleGroups: { etcd: [first], master: [first], worker: rest.length > 0 ? rest : [first] },
     ssh: { knownHostsPath: lab.knownHostsPath },
+    kubernetes: labKubernetes(),
     ...extra,
   };
   const cluster = {

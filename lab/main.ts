@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { UserError, codeOf } from "../toolchain/errors.js";
 import { type Lab, labDir } from "./files.js";
 import { DEFAULT_NAME, labDown, labDownAll, labStatus, labUp, openLab } from "./hosts.js";
+import { mirrorCommand } from "./mirror/main.js";
 import type { LabHost, LabOptions } from "./plan.js";
 import { type Snapshot, compare, describeDifferences, snapshot } from "./snapshot.js";
 
@@ -27,7 +28,8 @@ const USAGE = `usage: kubexm lab VERB [--name NAME]
   status                 the lab's hosts, and how to reach them
   ssh HOST [COMMAND]     log in, or run a command
   snapshot HOST FILE     record a host's state
-  compare HOST FILE      what is otherwise than in the record; exit code 1 if anything is`;
+  compare HOST FILE      what is otherwise than in the record; exit code 1 if anything is
+  mirror VERB            parts of a cluster, built here and served as upstream does (kubexm lab mirror --help)`;
 
 /** A command line that cannot be understood. */
 class LabUsage extends UserError {
@@ -239,12 +241,13 @@ const VERBS: Readonly<Record<string, (argv: readonly string[]) => Promise<number
   ssh,
   snapshot: takeSnapshot,
   compare: compareWith,
+  mirror: mirrorCommand,
 };
 
 /** `kubexm lab …`: the exit code. What goes wrong is a UserError of one line. */
 export async function labCommand(argv: readonly string[]): Promise<number> {
   const [verb = "", ...rest] = argv;
-  if (["--help", "-h", "help"].includes(verb) || (verb !== "ssh" && rest.includes("--help"))) {
+  if (["--help", "-h", "help"].includes(verb) || (!["ssh", "mirror"].includes(verb) && rest.includes("--help"))) {
     console.log(USAGE);
     return 0;
   }

@@ -95,4 +95,5 @@ export function factsOf(remote: Remote): Promise<Facts> {
 export const unknownFacts: Facts = {
   ...parseFacts("ID=debian\nPRETTY_NAME='not seen yet'"),
   machineId: "",
+  arch: "amd64",
 };

@@ -56,6 +56,7 @@ function read(name: string, { hosts, ...rest }: ClusterArgs) {
       address: host.address,
       port: host.port,
       roles: roles.get(host.name) ?? [],
+      arch: host.arch,
       forget: host.forget,
     })),
     addresses: Object.fromEntries(joined.map((host) => [host.name, host.internalAddress ?? host.address])),

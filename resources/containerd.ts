@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { fileFor, sources } from "../artifacts";
+import { ARCHES, fileFor, sources } from "../artifacts";
 import { component } from "../provider/component";
 import { sh } from "../provider/shell";
 import { archive, binary, data, file, template, unit } from "../provider/steps";
@@ -17,6 +17,7 @@ export const Containerd = component({
     version: z.string().describe("Version of containerd"),
     runc: z.string().describe("Version of runc"),
     crictl: z.string().describe("Version of crictl"),
+    arch: z.enum(ARCHES).optional().describe("Processor, where it is known before the host is asked"),
     sources: sources.prefault({}).describe("Where the files are downloaded from"),
     sandboxImage: z.string().describe("Image of the container that holds a pod's namespaces"),
     dataDir: z.string().default("/var/lib/containerd").describe("Folder of images and containers"),
@@ -29,7 +30,8 @@ export const Containerd = component({
       .describe("What to do with a containerd that is there and is not kubexm's: adopt keeps its programs and unit"),
   }),
   secrets: ["logins"],
-  steps: (args, { arch }) => {
+  steps: (args, facts) => {
+    const arch = args.arch ?? facts.arch;
     const { version, dataDir, sandboxImage, config: more, existing } = args;
     const from = (name: "containerd" | "runc" | "crictl", version: string) =>
       fileFor(name, version, arch, args.sources);

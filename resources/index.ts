@@ -1,10 +1,16 @@
 /** All components, one line each. */
 export { Chrony } from "./chrony";
+export { Containerd } from "./containerd";
 export { Firewall } from "./firewall";
+export { Flannel } from "./flannel";
 export { Hostname } from "./hostname";
 export { HostsFile } from "./hosts-file";
+export { Images } from "./images";
 export { Kernel } from "./kernel";
+export { Kubeconfig } from "./kubeconfig";
+export { KubernetesNode } from "./kubernetes-node";
 export { Limits } from "./limits";
+export { NodeSettings } from "./node-settings";
 export { Packages } from "./packages";
 export { Resolver } from "./resolver";
 export { SELinux } from "./selinux";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { fileFor, sources } from "../artifacts";
+import { ARCHES, fileFor, sources } from "../artifacts";
 import { component } from "../provider/component";
 import { hostSpec } from "../provider/ssh/spec";
 import { archive, binary, data, file, template, unit } from "../provider/steps";
@@ -19,6 +19,7 @@ export const KubernetesNode = component({
   args: z.object({
     version: z.string().describe("Version of Kubernetes"),
     cniPlugins: z.string().describe("Version of the CNI plugins"),
+    arch: z.enum(ARCHES).optional().describe("Processor, where it is known before the host is asked"),
     sources: sources.prefault({}).describe("Where the files are downloaded from"),
     name: z.string().describe("Name of the node"),
     role: z.enum(["master", "worker"]).describe("master: with a control plane"),
@@ -48,7 +49,8 @@ export const KubernetesNode = component({
     "controlPlane.cluster.etcd": rebuilt,
     "controlPlane.cluster.controlPlaneEndpoint": rebuilt,
   },
-  steps: (args, { arch }) => {
+  steps: (args, facts) => {
+    const arch = args.arch ?? facts.arch;
     const { version, name, role, addresses, endpoint, port, kubelet, kubeletArgs, ignorePreflightErrors } = args;
     const from = (program: "kubeadm" | "kubelet" | "kubectl") =>
       binary(`/usr/local/bin/${program}`, fileFor(program, version, arch, args.sources));

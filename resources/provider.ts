@@ -1,9 +1,25 @@
 /** What Pulumi's provider process loads: the lifecycle, with all components known to it. */
 import "./index";
 import { lookForDrift, type DriftReport, type Stored } from "../provider/drift";
-import { forKind, world } from "../provider/dynamic";
+import { forKind as baseFor, world, type DynamicProvider } from "../provider/dynamic";
+import type { ClusterSpec } from "./config";
+import { isPreflight, preflightProvider } from "./preflight/provider";
+import { preflight, type PreflightReport } from "./preflight/report";
 
-export { forKind };
-export type { DriftReport, Stored };
+export { countsText, tableText } from "./preflight/table";
+export type { DriftReport, PreflightReport, Stored };
 
-export const driftOf = (stored: readonly Stored[]): Promise<DriftReport> => lookForDrift(stored, world());
+export function forKind(kind: string): DynamicProvider {
+  const base = baseFor(kind);
+  return isPreflight(kind) ? preflightProvider(kind, base, world()) : base;
+}
+
+const kindOf = ({ type }: Stored) => type.slice(type.lastIndexOf(":") + 1);
+
+export const driftOf = (stored: readonly Stored[]): Promise<DriftReport> =>
+  lookForDrift(
+    stored.filter((item) => !isPreflight(kindOf(item))),
+    world(),
+  );
+
+export const preflightOf = (spec: ClusterSpec): Promise<PreflightReport> => preflight(spec, world());

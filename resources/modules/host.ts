@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../../provider/host";
 import { Chrony } from "../chrony";
-import { commaParts, type ClusterSpec, type HostsRecord, type Role } from "../config";
+import { commaParts, type ClusterHost, type ClusterSpec, type HostsRecord, type Role } from "../config";
 import { Firewall } from "../firewall";
 import { HostsFile } from "../hosts-file";
 import { Packages } from "../packages";
@@ -34,8 +34,11 @@ export interface Machine {
   /** Of SSH. */
   port?: pulumi.Input<number> | undefined;
   roles: readonly Role[];
+  arch?: ClusterHost["arch"];
   forget: boolean;
 }
+
+export const archOf = ({ arch }: Machine) => (arch === undefined ? {} : { arch });
 
 /** A machine with all that has to be there before Kubernetes comes onto it. */
 export interface ReadyMachine extends Machine {

@@ -5,7 +5,7 @@ import { Flannel } from "../flannel";
 import { Kubeconfig } from "../kubeconfig";
 import { KubernetesNode } from "../kubernetes-node";
 import { NodeSettings } from "../node-settings";
-import type { ReadyMachine } from "./host";
+import { archOf, type ReadyMachine } from "./host";
 import type { RuntimeSettings } from "./runtime";
 import { controlPlaneOf, kubeletOf } from "./kubeadm";
 
@@ -88,6 +88,7 @@ function makeNode(
       forget,
       version,
       cniPlugins,
+      ...archOf(node),
       sources,
       name: about.name,
       role,

@@ -3,7 +3,7 @@ import { imagesFor, versionsFor, type Sources } from "../../artifacts";
 import type { ClusterSpec, Role } from "../config";
 import { Containerd } from "../containerd";
 import { Images } from "../images";
-import type { ReadyMachine, Surroundings } from "./host";
+import { archOf, type ReadyMachine, type Surroundings } from "./host";
 import { loginsOf, registriesOf } from "./registries";
 
 export interface RuntimeSettings extends Surroundings {
@@ -31,6 +31,7 @@ export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings)
       version,
       runc,
       crictl,
+      ...archOf(machine),
       sources,
       sandboxImage: `registry.k8s.io/pause:${pause}`,
       dataDir: spec.registry.containerdDataDir,

@@ -1,0 +1,119 @@
+import { judgeExisting, judgePorts } from "./judge-existing";
+import type { Asked } from "./asked";
+import { fail, pass, tolerate, warn, type Check, type Judge, type Row } from "./checks";
+import { judgeArch, judgeCgroup, judgeCpu, judgeKernel, judgeMemory, judgeModules, judgeOs } from "./judge-machine";
+import type { Seen } from "./seen";
+
+const list = (words: readonly string[]) => words.join(", ");
+
+const judgeHostname: Judge = ({ hostname }) =>
+  /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(hostname)
+    ? pass(hostname)
+    : warn(
+        `${hostname === "" ? "it has none" : hostname} is not a DNS name`,
+        "nothing: up gives the host its name in cluster.yaml, and destroy the old one back",
+      );
+
+const judgeZone: Judge = ({ zone, zoneKnown }, { zone: wanted }) => {
+  const now = zone === "" ? "not set" : zone;
+  if (wanted === undefined || zoneKnown === "yes") return pass(now);
+  return zoneKnown === "no-zones"
+    ? warn(`there are no time zones on the host (tzdata)`, "nothing: up installs tzdata if it can")
+    : fail(`the host knows no time zone ${wanted}`, "write a zone from /usr/share/zoneinfo to system.timezone");
+};
+
+const judgeDns: Judge = ({ nameservers, answering, canProbe }, { moreDns }) => {
+  if (nameservers.length === 0)
+    return moreDns
+      ? warn("/etc/resolv.conf names no DNS server", "nothing: up adds those of extra.resolves")
+      : fail("/etc/resolv.conf names no DNS server", "set one up on the host, or list it under extra.resolves");
+  if (!canProbe) return pass(list(nameservers));
+  if (answering.length > 0) return pass(list(answering));
+  const found = `no answer within 2 seconds from ${list(nameservers)}`;
+  return moreDns
+    ? warn(found, "nothing: up adds those of extra.resolves")
+    : fail(found, "correct the host's DNS servers, or list some under extra.resolves");
+};
+
+const judgeSwap: Judge = ({ swap }) =>
+  swap.length === 0
+    ? pass("off")
+    : warn(
+        `on: ${list(swap)}`,
+        "nothing: up switches it off, and destroy on again; see that memory suffices without it",
+      );
+
+const judgeSelinux: Judge = ({ selinux }, { selinux: wanted }) => {
+  const now = selinux ?? "off";
+  if (now !== "enforcing" || wanted === "enforcing") return pass(now);
+  return warn(
+    "enforcing",
+    `nothing: up makes it ${wanted} and destroy takes that back; system.selinux: enforcing keeps it`,
+  );
+};
+
+const judgeFirewall: Judge = ({ firewall }, { firewall: mode }) => {
+  if (firewall.length === 0) return pass("none");
+  const what =
+    mode === "open"
+      ? "up opens what the roles need, and destroy closes it again"
+      : "up switches it off, and destroy on again";
+  return warn(`${list(firewall)} runs`, `nothing: ${what} (system.firewall)`);
+};
+
+const judgeDisk: Judge = ({ room, ...seen }, { disk }) => {
+  const mounts = [...new Set(room.map(({ mount }) => mount))].map((mount) => {
+    const parts = room.filter((part) => part.mount === mount);
+    const need = parts.reduce((sum, { path }) => sum + (disk[path] ?? 0), 0);
+    return { mount, paths: parts.map(({ path }) => path), free: parts[0]?.freeGiB ?? 0, need };
+  });
+  const short = mounts.filter(({ free, need }) => free < need);
+  if (short.length === 0) return mounts.length === 0 ? undefined : pass(list(mounts.map(freeOf)));
+  const found = list(short.map((row) => `${freeOf(row)}, ${row.need} GiB are needed (${list(row.paths)})`));
+  const fix = "make room, or put the paths on a larger file system";
+  // Where a cluster runs already, its own files are what fills the disk.
+  return seen.ledger.length > 0 ? warn(found, fix) : fail(found, fix);
+};
+const freeOf = ({ mount, free }: { mount: string; free: number }) => `${free.toFixed(1)} GiB free on ${mount}`;
+
+const GOOD_MS = 10;
+const BAD_MS = 100;
+
+/** etcd's advice: 99 of 100 writes are on the disk within 10 ms. From 100 ms on leaders are lost by it. */
+const judgeEtcdDisk: Judge = ({ writes }, { etcdDir }) => {
+  if (etcdDir === undefined || writes.length === 0) return undefined;
+  const sorted = writes.toSorted((a, b) => a - b);
+  const p99 = (sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0) * 1000;
+  const found = `99 % of ${writes.length} synchronous writes below ${etcdDir} within ${p99.toFixed(1)} ms`;
+  if (p99 <= GOOD_MS) return pass(found);
+  const fix = `put etcd.dataDir on a faster disk (SSD) that nothing else writes to; etcd wants ${GOOD_MS} ms`;
+  return p99 <= BAD_MS ? warn(found, fix) : fail(found, fix);
+};
+
+/** The checks of one host by itself, in the order of the table. */
+const JUDGES: readonly (readonly [Check, Judge])[] = [
+  ["os", judgeOs],
+  ["arch", judgeArch],
+  ["cpu", judgeCpu],
+  ["memory", judgeMemory],
+  ["disk", judgeDisk],
+  ["kernel", judgeKernel],
+  ["modules", judgeModules],
+  ["cgroup", judgeCgroup],
+  ["hostname", judgeHostname],
+  ["timezone", judgeZone],
+  ["existing", judgeExisting],
+  ["ports", judgePorts],
+  ["dns", judgeDns],
+  ["etcd-disk", judgeEtcdDisk],
+  ["swap", judgeSwap],
+  ["selinux", judgeSelinux],
+  ["firewall", judgeFirewall],
+];
+
+/** What one host shows by itself. */
+export const judgeHost = (host: string, seen: Seen, asked: Asked): Row[] =>
+  JUDGES.flatMap(([check, judge]) => {
+    const verdict = judge(seen, asked);
+    return verdict === undefined ? [] : [tolerate({ host, check, ...verdict }, asked.ignore)];
+  });

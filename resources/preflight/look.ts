@@ -1,0 +1,143 @@
+import { sh, type Command } from "../../provider/shell";
+import type { Asked, Reach } from "./asked";
+
+/**
+ * What preflight asks of a host, as one script: lines of `@key=value`. It starts few programs, as 80 hosts are asked at
+ * once, and changes nothing; the one file it writes, to time the disk under etcd, is gone when it ends.
+ */
+export function lookText(asked: Asked): Command {
+  return sh`
+export LC_ALL=C
+p() { printf '@%s=%s\n' "$1" "$2"; }
+r() { if [ -r "$2" ] && { IFS= read -r v <"$2" || [ -n "$v" ]; } 2>/dev/null; then p "$1" "$v"; fi; }
+p time "$(date +%s.%N)"
+cat /etc/os-release 2>/dev/null || cat /usr/lib/os-release 2>/dev/null
+${machine}
+${modules(asked.modules)}
+${existing}
+${network}
+${zone(asked.zone)}
+${room(Object.keys(asked.disk))}
+${asked.etcdDir === undefined ? sh`:` : timeDisk(asked.etcdDir)}
+${probe(asked.reach, true)}
+wait
+p end .`;
+}
+
+/** Only tries the way to others. */
+export const reachText = (reach: readonly Reach[]): Command => sh`export LC_ALL=C
+p() { printf '@%s=%s\n' "$1" "$2"; }
+${probe(reach, false)}`;
+
+const machine = sh`
+r hostname /proc/sys/kernel/hostname; r kernel /proc/sys/kernel/osrelease; r uuid /sys/class/dmi/id/product_uuid
+r selinux /sys/fs/selinux/enforce; r init /proc/1/comm
+p arch "$(uname -m)"; p cpus "$(nproc)"
+while read -r k v _; do [ "$k" != MemTotal: ] || p memoryKiB "$v"; done </proc/meminfo
+r limit /sys/fs/cgroup/memory.max; r limit /sys/fs/cgroup/memory/memory.limit_in_bytes
+while read -r k v s _; do case $k in Filename | "") ;; *) p swap "$k" ;; esac; done </proc/swaps
+if [ -f /sys/fs/cgroup/cgroup.controllers ]; then p cgroup v2; r controllers /sys/fs/cgroup/cgroup.controllers
+else p cgroup v1; while read -r k _ _ v; do [ "$v" != 1 ] || p controllers "$k"; done </proc/cgroups; fi
+`;
+
+/** Loaded, built in, or there to be loaded; in a container only the machine can say. */
+const modules = (names: readonly string[]) => sh`
+release=$(uname -r)
+for m in ${names}; do
+n=$(printf %s "$m" | tr - _)
+if [ -d "/sys/module/$n" ] || grep -qs "[[:space:]]$m\$" /proc/filesystems; then p module "$m loaded"
+elif grep -qs "/$m\.ko\|/$n\.ko" "/lib/modules/$release/modules.builtin"; then p module "$m built-in"
+elif modprobe -n -q "$m" 2>/dev/null; then p module "$m there"
+elif [ ! -d "/lib/modules/$release" ] || systemd-detect-virt -cq; then p module "$m unknown"
+else p module "$m missing"; fi
+done`;
+
+/** What somebody else, or an earlier run of ours, set up. What our ledger holds is told beside it. */
+const existing = sh`
+has() { for f; do if [ -e "$f" ]; then return 0; fi; done; return 1; }
+version() { timeout 3 "$@" 2>/dev/null | tr -d '\n' | cut -c1-80; }
+for u in kubelet etcd containerd docker crio isulad k3s k3s-agent rke2-server rke2-agent k0scontroller k0sworker snap.microk8s.daemon-kubelite; do
+for d in /etc/systemd/system /usr/local/lib/systemd/system /usr/lib/systemd/system /lib/systemd/system; do
+if [ -e "$d/$u.service" ]; then p unit "$u $d/$u.service"; break; fi; done; done
+for b in kubelet kubeadm etcd containerd dockerd crio isulad k3s rke2 k0s; do
+f=$(command -v $b 2>/dev/null) || { f=/usr/local/bin/$b; [ -x $f ] || continue; }
+case $b in kubeadm) v=$(version "$f" version -o short) ;; k0s) v=$(version "$f" version) ;; *) v=$(version "$f" --version) ;; esac
+p binary "$b $f $v"
+done
+for f in /etc/kubernetes/*.conf /etc/kubernetes/manifests/*.yaml /var/lib/kubelet/config.yaml /var/lib/kubelet/pki /var/lib/etcd/member /var/lib/rancher /var/lib/k0s /etc/cni/net.d/*; do
+if [ -e "$f" ]; then p left "$f"; fi; done
+for e in /var/lib/kubexm/ledger/*/id; do
+if [ -f "$e" ]; then IFS= read -r id <"$e" || :
+case $id in *kube* | *etcd* | *containerd* | *docker* | *cri* | *cni* | *isula* | *haproxy* | *nginx* | *keepalived* | *registry*) p ledger "$id" ;; esac; fi
+done`;
+
+const network = sh`
+for d in /sys/class/net/*; do
+i=$(basename "$d"); IFS= read -r type <"$d/type" || :
+case $i:$type in lo:* | docker* | veth* | cni* | flannel* | br-* | cali* | kube-* | virbr* | cilium* | dummy* | nodelocaldns*) continue ;; esac
+[ "$type" != 1 ] || r mac "$d/address"
+done
+ss -Hlntup 2>/dev/null | sed 's/^/@socket=/' || p sockets unknown
+command -v ss >/dev/null || p sockets unknown
+while read -r k v _; do [ "$k" != nameserver ] || p nameserver "$v"; done 2>/dev/null </etc/resolv.conf
+for f in firewalld nftables; do ! systemctl is-active -q $f 2>/dev/null || p firewall $f; done
+! grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf || ! command -v ufw >/dev/null || p firewall ufw`;
+
+const zone = (name: string | undefined) => sh`
+p zone "$(readlink -f /etc/localtime | sed 's#.*/zoneinfo/##')"
+${name === undefined ? sh`:` : sh`[ -e /usr/share/zoneinfo/${name} ] || { [ ! -d /usr/share/zoneinfo/Etc ] && p zones none || p zones unknown; }`}`;
+
+/** Free space where each path is, or will be. */
+const room = (paths: readonly string[]) => sh`
+for path in ${paths}; do
+at=$path; while [ ! -e "$at" ]; do at=$(dirname "$at"); done
+df -Pk -- "$at" | { read -r _; read -r _ _ _ free _ mount; p room "$free	$path	$mount"; }
+done`;
+
+/** How long etcd's disk takes to have a record written for good: single writes of etcd's size, at most 2 seconds of them. */
+const timeDisk = (dir: string) => sh`
+if [ ! -d ${dir}/member ]; then (
+at=${dir}; while [ ! -d "$at" ]; do at=$(dirname "$at"); done
+file=$(mktemp "$at/.kubexm-preflight.XXXXXX") || exit 0
+trap 'rm -f "$file"' EXIT
+end=$(($(date +%s) + 2)) n=0
+while [ $n -lt 200 ] && { [ $((n % 20)) -gt 0 ] || [ "$(date +%s)" -lt $end ]; }; do
+dd if=/dev/zero of="$file" bs=2300 count=1 seek=$n oflag=dsync conv=notrunc 2>&1 | sed -n 's/^.*copied, \([0-9.e-]*\) s.*/@write=\1/p'
+n=$((n + 1))
+done ) & fi`;
+
+/** bash alone can open connections without a program that a host may lack. Everything at once, at most 2 seconds. */
+const PROBE = `
+tcp() {
+  local said
+  if said=$( { exec 3<>"/dev/tcp/$2/$3"; } 2>&1 ); then echo "@reach=$1 $3 open"; return; fi
+  case $said in
+    *refused*) echo "@reach=$1 $3 closed" ;;
+    *resolve* | *"not known"* | *servname*) echo "@reach=$1 $3 unknown-name" ;;
+    *) echo "@reach=$1 $3 refused-by-firewall" ;;
+  esac
+}
+dns() {
+  exec 3<>"/dev/udp/$1/53" || return
+  printf '\\x12\\x34\\x01\\x00\\x00\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\x01' >&3
+  if IFS= read -r -N 1 -t 2 -u 3 byte; then echo "@answers=$1"; fi
+}
+all=()
+while read -r kind a b c; do
+  case $kind in tcp) tcp "$a" "$b" "$c" & ;; dns) dns "$a" 2>/dev/null & ;; esac
+  all+=($!)
+done
+( exec >/dev/null 2>&1; read -r -t 2 <> <(:); kill "\${all[@]}" ) & guard=$!
+wait "\${all[@]}"; kill $guard
+`;
+
+function probe(reach: readonly Reach[], dns: boolean): Command {
+  const targets = reach.flatMap(({ host, address, ports }) => ports.map((port) => `tcp ${host} ${address} ${port}`));
+  return sh`
+if command -v bash >/dev/null; then
+{ ${dns ? nameservers : sh`:`}
+${targets.length === 0 ? sh`:` : sh`printf '%s\n' ${targets}`}
+} | bash -c ${PROBE} 2>/dev/null
+else p bash none; fi`;
+}
+const nameservers = sh`sed -n 's/^nameserver[[:space:]]*\([^[:space:]]*\).*/dns \1/p' /etc/resolv.conf 2>/dev/null`;
