@@ -11,7 +11,7 @@ const floor = (name, from, allowed) => ({
 });
 
 const clusterFloor = "^resources/(cluster|modules/|config/)";
-const componentFloor = "^resources/(?!cluster|modules/|config/|index\\.ts|provider\\.ts)[a-z-]+(/[a-z-]+)?\\.ts$";
+const componentFloor = "^resources/(?!cluster|modules/|config/|index\\.ts|provider\\.ts)[a-z/-]+\\.ts$";
 
 module.exports = {
   forbidden: [
