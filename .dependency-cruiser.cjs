@@ -11,7 +11,7 @@ const floor = (name, from, allowed) => ({
 });
 
 const clusterFloor = "^resources/(cluster|modules/|config/)";
-const componentFloor = "^resources/(?!cluster|modules/|config/|index\\.ts|provider\\.ts)[a-z/-]+\\.ts$";
+const componentFloor = "^resources/(?!cluster|modules/|config/|preflight/|index\\.ts|provider\\.ts)[a-z/-]+\\.ts$";
 
 module.exports = {
   forbidden: [
@@ -22,6 +22,11 @@ module.exports = {
       "components-use-steps-only",
       componentFloor,
       "^provider/(component|steps/index|shell|os|facts|step|ask|ssh/spec)\\.ts|^resources/(config|runtime|kubernetes|preflight)/|^artifacts/index\\.ts",
+    ),
+    floor(
+      "preflight-looks-and-judges",
+      "^resources/preflight/",
+      "^provider/|^resources/(config/|modules/(ports|node-kernel)\\.ts)",
     ),
     floor(
       "clusters-use-components-only",

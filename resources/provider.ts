@@ -4,7 +4,7 @@ import { lookForDrift, type DriftReport, type Stored } from "../provider/drift";
 import { forKind as baseFor, world, type DynamicProvider } from "../provider/dynamic";
 import type { ClusterSpec } from "./config";
 import { isPreflight, preflightProvider } from "./preflight/provider";
-import { preflight, type PreflightReport } from "./preflight/report";
+import type { PreflightReport } from "./preflight/report";
 
 export { countsText, tableText } from "./preflight/table";
 export type { DriftReport, PreflightReport, Stored };
@@ -22,4 +22,6 @@ export const driftOf = (stored: readonly Stored[]): Promise<DriftReport> =>
     world(),
   );
 
-export const preflightOf = (spec: ClusterSpec): Promise<PreflightReport> => preflight(spec, world());
+/** Loaded when asked for: Pulumi's provider process never is. */
+export const preflightOf = async (spec: ClusterSpec): Promise<PreflightReport> =>
+  (await import("./preflight/report.js")).preflight(spec, world());

@@ -35,7 +35,7 @@ const isOurs = ({ ledger }: Seen, group: Group) => ledger.some((id) => OURS[grou
 
 const groupOfFile = (path: string): Group => (path.includes("etcd") ? "etcd" : "kubernetes");
 const textOf = ({ name, path, version }: Installed) =>
-  version === "" || version === undefined ? path : `${path} (${name}: ${version})`;
+  version === "" ? path : `${path} (${name}: ${version})`;
 
 interface Remains {
   readonly group: Group;

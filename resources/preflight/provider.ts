@@ -1,0 +1,85 @@
+import { isDeepStrictEqual } from "node:util";
+import { parse } from "../../provider/arguments";
+import { definitionOf } from "../../provider/definition";
+import type { DynamicProvider } from "../../provider/dynamic";
+import { UserError } from "../../provider/errors";
+import { idOf, schemaVersion, type Inputs, type World } from "../../provider/lifecycle";
+import { asked as askedSchema } from "./asked";
+import { tryBackwards, withBackwards } from "./backwards";
+import type { Row } from "./checks";
+import { ClusterPreflight, Preflight } from "./components";
+import { examine } from "./host";
+import { count, countsText, gravest, inOrder, tableText } from "./table";
+import { judgeTogether, type HostResult } from "./together";
+
+const kinds = [Preflight, ClusterPreflight].map(({ definition }) => definition.kind);
+
+export const isPreflight = (kind: string): boolean => kinds.includes(kind);
+
+const resultIn = (outputs: Inputs) => outputs["result"] as HostResult | undefined;
+const hasFailed = (result: HostResult | undefined) => result?.rows.some((row) => row.result === "fail") === true;
+const stored = (inputs: Inputs, more: Inputs = {}) => ({ ...inputs, schema: schemaVersion, drift: [], ...more });
+
+/** What is asked of which machine: the way onto it does not count. */
+function matter(kind: string, inputs: Inputs) {
+  const own = Object.entries(inputs).filter(([key]) => key in definitionOf(kind).args.shape);
+  return { ...Object.fromEntries(own), address: (inputs["host"] as { address?: unknown } | undefined)?.address };
+}
+
+async function examineHost(world: World, inputs: Inputs): Promise<Inputs> {
+  const { args, common } = parse(Preflight.definition, inputs);
+  const { host } = common;
+  const { result } = await examine(host.name, askedSchema.parse(args), () => world.connect(host));
+  return stored(inputs, { result });
+}
+
+/** Everything a person has to know, in one error before any change. */
+function refuse(rows: readonly Row[], hosts: number, passed: number): UserError {
+  const counts = countsText({ hosts, pass: passed, warn: count(rows, "warn"), fail: count(rows, "fail") });
+  return new UserError(
+    `${counts}; nothing was changed\n${tableText(rows)}\nMend what failed and run again, or name checks in ignorePreflight (docs/preflight.md)`,
+  );
+}
+
+async function examineCluster(world: World, inputs: Inputs): Promise<Inputs> {
+  const { args, common } = parse(ClusterPreflight.definition, inputs);
+  const { host, resource } = common;
+  const results = args["results"] as HostResult[];
+  const reach = askedSchema.shape.reach.parse(args["reach"]);
+  const unreached = await tryBackwards(() => world.connect(host), reach);
+  const together = judgeTogether(withBackwards(results, host.name, unreached));
+  const rows = inOrder(gravest([...results.flatMap((result) => result.rows), ...together]));
+  const passed = results.reduce((sum, result) => sum + result.passed, 0) + count(rows, "pass");
+  const told = rows.filter(({ result }) => result !== "pass");
+  if (count(told, "fail") > 0) throw refuse(told, results.length, passed);
+  if (told.length > 0) world.tell(resource.urn, tableText(told), "info");
+  // The results stand with the hosts they are of.
+  return stored(inputs, { results: [] });
+}
+
+/**
+ * Preflight in Pulumi's terms: a create looks, and a host that failed is looked at anew with the next run. There is
+ * nothing to read or to take back, so that a refresh or a destroy does not go to the host for it.
+ */
+export function preflightProvider(kind: string, base: DynamicProvider, world: World): DynamicProvider {
+  const run = kind === Preflight.definition.kind ? examineHost : examineCluster;
+  const plain = (value: Inputs) => JSON.parse(JSON.stringify(value)) as Inputs;
+  return {
+    check: base.check,
+    diff: (id, olds, news) =>
+      hasFailed(resultIn(olds)) ? Promise.resolve({ changes: true }) : base.diff(id, olds, news),
+    create: async (inputs) => {
+      const outs = plain(await run(world, inputs));
+      return { id: idOf(kind, parse(definitionOf(kind), inputs).common), outs };
+    },
+    read: (id, props) => Promise.resolve({ id, props }),
+    update: async (_id, olds, news) => {
+      const result = resultIn(olds);
+      // A change of credentials alone is no reason to look again.
+      const same =
+        result !== undefined && !hasFailed(result) && isDeepStrictEqual(matter(kind, olds), matter(kind, news));
+      return { outs: same ? plain(stored(news, { result })) : plain(await run(world, news)) };
+    },
+    delete: () => Promise.resolve(),
+  };
+}

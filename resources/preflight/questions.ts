@@ -1,0 +1,119 @@
+import { z } from "zod";
+import { commaParts, hostsWithRoles, type ClusterSpec, type Role } from "../config";
+import { nodeModules } from "../modules/node-kernel";
+import { portsFor } from "../modules/ports";
+import type { Asked, Reach } from "./asked";
+
+/** Ports that only the host itself uses. */
+const LOCAL: readonly (readonly [Role, readonly string[]])[] = [
+  ["etcd", ["2381/tcp"]],
+  ["master", ["10248/tcp", "10249/tcp", "10256/tcp"]],
+  ["worker", ["10248/tcp", "10249/tcp", "10256/tcp"]],
+];
+/** On the ports of NodePort services nothing listens: packets are turned round before. */
+const isNodePorts = (range: string) => range.startsWith("30000-");
+
+function listening(spec: ClusterSpec, roles: readonly Role[]): string[] {
+  const local = LOCAL.filter(([role]) => roles.includes(role)).flatMap(([, ports]) => ports);
+  return [...new Set([...portsFor(spec, roles).filter((range) => !isNodePorts(range)), ...local])];
+}
+
+const GIB = 2 ** 30;
+
+/** GiB that must be free: what comes with up, and room to begin the work with. */
+function diskNeeds(spec: ClusterSpec, roles: readonly Role[]): Record<string, number> {
+  const node = roles.includes("master") || roles.includes("worker");
+  const { containerdDataDir, dockerDataDir, registryDataDir } = spec.registry;
+  const images = spec.kubernetes.containerRuntime.type === "docker" ? dockerDataDir : containerdDataDir;
+  const etcd = Math.ceil((2 * spec.etcd.quotaBackendBytes) / GIB);
+  return {
+    ...(roles.length > 0 && { "/usr/local/bin": 1 }),
+    ...(node && { [images]: 5, "/var/lib/kubelet": 1 }),
+    ...(holdsEtcd(spec, roles) && { [spec.etcd.dataDir]: Math.max(1, etcd) }),
+    ...(roles.includes("registry") && { [registryDataDir]: 5 }),
+  };
+}
+
+const holdsEtcd = ({ etcd }: ClusterSpec, roles: readonly Role[]) =>
+  (etcd.type === "kubexm" && roles.includes("etcd")) || (etcd.type === "kubeadm" && roles.includes("master"));
+
+/** The address by which the others reach it: the first of those within the cluster. */
+export const ownAddress = (addresses: string): string => commaParts(addresses)[0] ?? addresses;
+
+/** Whom a host must reach, in this many ways at most however large the cluster: all masters, etcd, the registry. */
+export function reachOf(spec: ClusterSpec, host: string): Omit<Reach, "address">[] {
+  const all = hostsWithRoles(spec);
+  const roles = all.find((row) => row.host.name === host)?.roles ?? [];
+  const node = roles.includes("master") || roles.includes("worker");
+  if (spec.kubernetes.type === "none") return [];
+  const keepsEtcd = roles.includes("etcd");
+  const registry = portsFor(spec, ["registry"]).map((port) => parseInt(port, 10));
+  return all
+    .filter((other) => other.host.name !== host)
+    .flatMap((other) => {
+      const has = (role: Role) => other.roles.includes(role);
+      const etcd = has("etcd") && spec.etcd.type === "kubexm";
+      const ports = [
+        ...(node && has("master") ? [6443] : []),
+        ...(etcd && (keepsEtcd || roles.includes("master")) ? [2379] : []),
+        ...(etcd && keepsEtcd ? [2380] : []),
+        ...(node && has("registry") ? registry : []),
+      ];
+      return ports.length === 0 ? [] : [{ host: other.host.name, ports, answers: false }];
+    });
+}
+
+/** Every node, as the first master must reach it: by kubelet's port. */
+export function backwardsOf(spec: ClusterSpec): { from: string; to: Omit<Reach, "address">[] } {
+  const all = hostsWithRoles(spec);
+  const from = (all.find(({ roles }) => roles.includes("master")) ?? all[0])?.host.name ?? "";
+  if (spec.kubernetes.type === "none") return { from, to: [] };
+  const to = all
+    .filter(({ host, roles }) => host.name !== from && (roles.includes("worker") || roles.includes("master")))
+    .map(({ host }) => ({ host: host.name, ports: [10250], answers: false }));
+  return { from, to };
+}
+
+/** An etcd of the user's own is there already. */
+function externalEtcd({ etcd }: ClusterSpec, roles: readonly Role[]): Reach[] {
+  if (etcd.type !== "external" || !roles.includes("master")) return [];
+  return (etcd.external?.endpoints ?? []).map((endpoint) => {
+    const { hostname, port, protocol, host } = new URL(endpoint);
+    const number = port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
+    return { host, address: hostname.replace(/^\[|\]$/g, ""), ports: [number], answers: true };
+  });
+}
+
+const configuration = z.object({ failCgroupV1: z.boolean().default(true) });
+
+/** What is asked of a host, all plain data but the addresses of the others. */
+export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reach"> & { reach: Reach[] } {
+  const row = hostsWithRoles(spec).find(({ host }) => host.name === name);
+  const { roles = [], host } = row ?? {};
+  const { kubernetes, system } = spec;
+  const { type: runtime, containerd } = kubernetes.containerRuntime;
+  const { failCgroupV1 } = configuration.safeParse(kubernetes.kubeletConfiguration).data ?? { failCgroupV1: true };
+  // Hosts that are only made ready need no more than that.
+  const cluster = kubernetes.type !== "none";
+  return {
+    roles,
+    cluster,
+    version: kubernetes.version,
+    kubeadm: kubernetes.type === "kubeadm" && !kubernetes.ignorePreflightErrors.includes("SystemVerification"),
+    runtime,
+    existingRuntime: containerd.existing,
+    cgroupV1: !failCgroupV1,
+    nftables: kubernetes.proxyMode === "nftables",
+    modules: nodeModules(spec),
+    ports: cluster ? listening(spec, roles) : [],
+    disk: cluster ? diskNeeds(spec, roles) : {},
+    ...(cluster && holdsEtcd(spec, roles) && { etcdDir: spec.etcd.dataDir }),
+    reach: cluster ? externalEtcd(spec, roles) : [],
+    ...(host?.arch !== undefined && { arch: host.arch }),
+    ...(system.timezone !== undefined && { zone: system.timezone }),
+    moreDns: spec.extra.resolves.length > 0,
+    selinux: system.selinux,
+    firewall: system.firewall,
+    ignore: [...new Set([...spec.ignorePreflight, ...(host?.ignorePreflight ?? [])])],
+  };
+}
