@@ -8,6 +8,7 @@ import { makeKubernetes } from "./modules/kubernetes";
 import { hostsEntries } from "./modules/names";
 import { refuseWhatIsNotBuilt } from "./modules/not-built";
 import { splitOutputs } from "./modules/outputs";
+import { checkHosts } from "./modules/preflight";
 import { installRuntime } from "./modules/runtime";
 
 /** As in cluster.yaml; addresses, users and credentials of hosts may be Outputs of other resources. */
@@ -31,7 +32,8 @@ export class Cluster extends pulumi.ComponentResource {
       addresses: known,
       opts: { parent: this },
     };
-    const prepared = prepareHosts(hosts, surroundings);
+    const dependsOn = checkHosts(hosts, surroundings);
+    const prepared = prepareHosts(hosts, { ...surroundings, opts: { parent: this, dependsOn } });
     this.kubeconfig = pulumi.secret(spec.kubernetes.type === "none" ? "" : installKubernetes(prepared, surroundings));
     this.registerOutputs({ kubeconfig: this.kubeconfig });
   }

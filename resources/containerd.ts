@@ -12,11 +12,13 @@ const socket = "unix:///run/containerd/containerd.sock";
 
 export const Containerd = component({
   kind: "Containerd",
-  about: "containerd with runc and crictl, from upstream's archives. Containers run on while it changes.",
+  about:
+    "containerd with runc, crictl and the CNI plugins, from upstream's archives. Containers run on while it changes.",
   args: z.object({
     version: z.string().describe("Version of containerd"),
     runc: z.string().describe("Version of runc"),
     crictl: z.string().describe("Version of crictl"),
+    cniPlugins: z.string().describe("Version of the CNI plugins"),
     arch: z.enum(ARCHES).optional().describe("Processor, where it is known before the host is asked"),
     sources: sources.prefault({}).describe("Where the files are downloaded from"),
     sandboxImage: z.string().describe("Image of the container that holds a pod's namespaces"),
@@ -33,7 +35,7 @@ export const Containerd = component({
   steps: (args, facts) => {
     const arch = args.arch ?? facts.arch;
     const { version, dataDir, sandboxImage, config: more, existing } = args;
-    const from = (name: "containerd" | "runc" | "crictl", version: string) =>
+    const from = (name: "containerd" | "runc" | "crictl" | "cni-plugins", version: string) =>
       fileFor(name, version, arch, args.sources);
     const programs = archive("/usr/local", from("containerd", version), {});
     const runc = binary("/usr/local/sbin/runc", from("runc", args.runc));
@@ -44,7 +46,8 @@ export const Containerd = component({
     const conf = file("/etc/containerd/config.toml", containerdConfig({ version, dataDir, sandboxImage, more }));
     return [
       ...(existing === "refuse" ? [noOtherContainerd(programs)] : []),
-      data(dataDir),
+      ...[dataDir, "/opt/cni/bin", "/etc/cni/net.d", "/var/lib/cni"].map((path) => data(path)),
+      archive("/opt/cni/bin", from("cni-plugins", args.cniPlugins)),
       ...own,
       archive("/usr/local/bin", from("crictl", args.crictl)),
       file("/etc/crictl.yaml", `runtime-endpoint: ${socket}\nimage-endpoint: ${socket}\ntimeout: 30\n`),

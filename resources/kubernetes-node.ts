@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ARCHES, fileFor, sources } from "../artifacts";
 import { component } from "../provider/component";
 import { hostSpec } from "../provider/ssh/spec";
-import { archive, binary, data, file, template, unit } from "../provider/steps";
+import { binary, data, file, template, unit } from "../provider/steps";
 import { controlPlane, initConfiguration } from "./kubernetes/kubeadm-config";
 import { kubeletDropIn } from "./kubernetes/kubelet";
 import { leave } from "./kubernetes/leave";
@@ -18,7 +18,6 @@ export const KubernetesNode = component({
   about: "A node of Kubernetes by kubeadm: programs, kubelet, and its place in the cluster, from joining to leaving.",
   args: z.object({
     version: z.string().describe("Version of Kubernetes"),
-    cniPlugins: z.string().describe("Version of the CNI plugins"),
     arch: z.enum(ARCHES).optional().describe("Processor, where it is known before the host is asked"),
     sources: sources.prefault({}).describe("Where the files are downloaded from"),
     name: z.string().describe("Name of the node"),
@@ -69,10 +68,8 @@ export const KubernetesNode = component({
     });
     const configuration = file("/etc/kubernetes/kubelet.conf.d/50-kubexm.conf", kubeletDropIn(kubelet));
     return [
-      ...["/etc/kubernetes", "/var/lib/kubelet", "/etc/cni/net.d", "/var/lib/cni"].map((path) => data(path)),
-      ...["/var/log/pods", "/var/log/containers"].map((path) => data(path)),
+      ...["/etc/kubernetes", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"].map((path) => data(path)),
       ...(init ? [data("/var/lib/etcd", "0700")] : []),
-      archive("/opt/cni/bin", fileFor("cni-plugins", args.cniPlugins, arch, args.sources)),
       from("kubeadm"),
       from("kubectl"),
       program,

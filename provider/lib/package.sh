@@ -98,6 +98,7 @@ purge() { # NAME…
   esac
 }
 undo_package() { # NAME: it goes at the end of the run, together with the others
+  : >"$L/packages.due"
   package_is_there "$1" '' || return 0
   if [ "$(was installed)" = no ]; then
     if [ "$(manager)" = apt ]; then apt-mark unhold "$1" >/dev/null; fi
@@ -123,7 +124,8 @@ bring_back() { # NAME: without any other going for it
   esac
 }
 sweep_packages() { # what we brought and nobody asks for any more; what others need stays
-  if [ -f "$L/packages" ]; then
+  # To ask apt about each takes seconds: only when one of them lost somebody who wanted it.
+  if [ -f "$L/packages" ] && [ -f "$L/packages.due" ]; then
     going= waiting=
     for name in $(sort -u "$L/packages"); do
       if package_is_there "$name" ''; then going="$going $name"; fi
@@ -146,6 +148,7 @@ sweep_packages() { # what we brought and nobody asks for any more; what others n
     # shellcheck disable=SC2086
     if [ -n "$going" ]; then purge $going 2>&1 || return 1; fi
     if [ -n "$waiting" ]; then printf '%s\n' $waiting >"$L/packages"; else rm -f "$L/packages"; fi
+    rm -f "$L/packages.due"
   fi
   grep -qs '^package ' "$L"/*/id && return 0
   if [ -f "$L/gave-way" ]; then

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { hostName } from "./leaves";
-import { ConfigError, touches, type Path, type Problem } from "./problems";
+import { ConfigError, isSecret, touches, type Path, type Problem } from "./problems";
 import { runRules } from "./rules";
 import { clusterFile, clusterSpec, type ClusterSpec } from "./schema";
 import { withoutEchoes, words } from "./words";
@@ -20,13 +20,12 @@ const isTree = (value: unknown): value is Record<string | number, unknown> =>
 export const valueAt = (tree: Tree, path: Path): unknown =>
   path.reduce<unknown>((at, key) => (isTree(at) && Object.hasOwn(at, key) ? at[key] : undefined), tree);
 
-const SECRET = /^(password|passphrase|privateKey|sudoPassword)$/;
 const MOST_SHOWN = 60;
 
 /** A value as problems show it: never a secret, never a whole section. */
 export function shown(path: Path, value: unknown): string | undefined {
   if (value === undefined || (isTree(value) && !Array.isArray(value)) || typeof value === "function") return undefined;
-  if (path.some((key) => SECRET.test(String(key)))) return '"***"';
+  if (isSecret(path)) return '"***"';
   if (Array.isArray(value) && value.some(isTree)) return undefined;
   const text = JSON.stringify(value);
   return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;

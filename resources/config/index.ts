@@ -2,7 +2,7 @@ export { checkSpec, parseSpec } from "./check";
 export { addressesOf, expandRange, groupNames, hostsOf, hostsRecords, hostsWithRoles } from "./hosts";
 export type { Addresses, HostRoles, HostsRecord } from "./hosts";
 export { commaParts } from "./ip";
-export { judgeCluster, loadCluster, parseCluster, readCluster } from "./load";
+export { clusterName, judgeCluster, loadCluster, parseCluster, readCluster } from "./load";
 export type { ClusterFile, Judged } from "./load";
 export { ConfigError, UnreadableError, problemText, type Problem } from "./problems";
 export { clusterFile, clusterSpec, sections } from "./schema";

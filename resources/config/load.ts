@@ -59,6 +59,13 @@ function judge(tree: unknown, sources: Sources, { usable, source }: ReturnType<t
   };
 }
 
+/** The name in the text of a cluster file, whatever else is wrong with it. */
+export function clusterName(text: string): string | undefined {
+  const { value } = readYaml(text.replace(/^\ufeff/, ""));
+  const name = (value as { metadata?: { name?: unknown } } | undefined)?.metadata?.name;
+  return typeof name === "string" ? name : undefined;
+}
+
 function notText(text: string, at: number): Problem {
   const before = text.slice(0, at).split("\n");
   const message = "a sign that is not UTF-8 stands here; save the file as UTF-8";

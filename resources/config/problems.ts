@@ -17,6 +17,11 @@ export interface Problem extends Partial<Position> {
   message: string;
 }
 
+const SECRET = /^(password|passphrase|privateKey|sudoPassword)$/;
+
+/** Whether a value there is never shown, and encrypted in the state. */
+export const isSecret = (path: Path): boolean => path.some((key) => SECRET.test(String(key)));
+
 const PLAIN_KEY = /^[A-Za-z_][\w-]*$/;
 
 export function pathText(path: Path): string {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Path, Problem } from "./problems";
+import { isSecret, type Path, type Problem } from "./problems";
 import { clusterFile } from "./schema";
 import { schemaAt, unwrap } from "./walk";
 
@@ -7,9 +7,10 @@ export type Values = Readonly<Record<string, string | undefined>>;
 
 export interface Sources {
   env?: Values;
-  /** Values of the Pulumi stack's configuration, by their names. */
-  /** `later`: they are not at hand, and count as right. */
+  /** Values of the Pulumi stack's configuration, by their names. `later`: they are not at hand, and count as right. */
   config?: Values | "later";
+  /** Names of those that were set with --secret: they may stand only where the state keeps them encrypted. */
+  secrets?: readonly string[];
 }
 
 export interface Substituted {
@@ -24,9 +25,10 @@ export interface Substituted {
 const PLACE = /\$\{(env|config):([^}]*)(\}?)/g;
 const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]*$/;
 
-const HOW: Readonly<Record<keyof Sources, (name: string) => string>> = {
+const HOW: Readonly<Record<"env" | "config", (name: string) => string>> = {
   env: (name) => `the environment variable ${name} is not set; write it before the command: ${name}=…`,
-  config: (name) => `the stack's configuration has no ${name}; write pulumi config set --secret ${name}`,
+  config: (name) =>
+    `the stack's configuration has no ${name}; write kubexm config set --secret ${name}, or pulumi config set --secret ${name}`,
 };
 
 export const placeKey = (path: Path): string => path.map(String).join("\0");
@@ -49,12 +51,14 @@ export function substitute(tree: unknown, sources: Sources): Substituted {
   const fill = (text: string, path: Path): unknown => {
     const value = JSON.stringify(text);
     const fault = (message: string) => void problems.push({ path, severity: "error", value, message });
-    const filled = text.replace(PLACE, (place, from: keyof Sources, name: string, end: string) => {
+    const filled = text.replace(PLACE, (place, from: "env" | "config", name: string, end: string) => {
       const values = sources[from];
       const found = values === "later" ? undefined : values?.[name];
       if (end === "" || !NAME.test(name)) fault(`is not a place for a value; write \${${from}:NAME}`);
       else if (values === "later") later.push(path);
       else if (found === undefined) fault(HOW[from](name));
+      else if (from === "config" && sources.secrets?.includes(name) && !isSecret(path))
+        fault(`is a secret, and could be read in the state from here; set ${name} without --secret`);
       else return found;
       return place;
     });

@@ -7,7 +7,7 @@ import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
 import { adminConf, kubeadm, kubeadmConf, kubectl } from "./paths";
-import { cleanNetwork, resetNode } from "./reset";
+import { cleanKernel, resetNode, saveKernel } from "./reset";
 
 export const short = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
 
@@ -69,7 +69,7 @@ if [ -n "$left" ] && [ ! -e begun ]; then
     adopted=yes
   else
     case ${leftovers} in
-      clean) note "what an earlier installation left was removed:$left"; reset_node || return 1; clean_network ;;
+      clean) note "what an earlier installation left was removed:$left"; reset_node || return 1; clean_kernel ;;
       *) say "this host is or was a node of another cluster:$left"
          say "take it out of that one, or let kubexm clean it: kubernetes.leftovers: clean"
          return 1 ;;
@@ -79,7 +79,7 @@ fi`;
 
 const join = (membership: Membership) => sh`
 join() {
-  [ -z "$again" ] || { reset_node && clean_network; } || return 1
+  [ -z "$again" ] || { reset_node && clean_kernel; } || return 1
   ${
     membership.local === undefined
       ? sh`:`
@@ -101,7 +101,7 @@ begin() {
     guarded "$@" --ignore-preflight-errors=all 3</dev/null && return
     if ${kubectl} --kubeconfig ${adminConf} --request-timeout 10s -n kube-system get configmap kubeadm-config >/dev/null 2>&1; then return 1; fi
   fi
-  [ -z "$again" ] || { reset_node && clean_network; } || return 1
+  [ -z "$again" ] || { reset_node && clean_kernel; } || return 1
   guarded "$@" 3</dev/null || return 1
   : >began
   # kubeadm makes one for a day, and nobody needs it.
@@ -115,9 +115,10 @@ export const member = (membership: Membership): Step => ({
   id: memberId,
   want: { member: "yes" },
   look: sh`if [ -f "$entry/member" ] && [ -s /etc/kubernetes/kubelet.conf ]; then kv member yes; else kv member no; fi`,
+  save: saveKernel,
   make: sh`${watchControlPlane}
 ${resetNode}
-${cleanNetwork}
+${cleanKernel}
 ${join(membership)}
 ${init}
 part() { printf '%s\n' "$answer" | sed -n "s/^$1=//p"; }
@@ -132,9 +133,9 @@ if [ -z "$adopted" ]; then
 fi
 printf '%s\n' ${membership.settings} >member`,
   undo: sh`${resetNode}
-${cleanNetwork}
+${cleanKernel}
 reset_node
-clean_network`,
+clean_kernel`,
   ask: askMasters(membership),
   timeout: 900,
 });

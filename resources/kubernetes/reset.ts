@@ -12,12 +12,42 @@ reset_node() {
   [ ! -d /var/lib/etcd ] || find /var/lib/etcd -mindepth 1 -delete
 }`;
 
-/** What kube-proxy and flannel leave in the kernel. Rules of others stay. */
-export const cleanNetwork = sh`
-clean_network() {
-  for link in cni0 flannel.1 flannel-v6.1 kube-ipvs0 nodelocaldns; do
-    [ ! -e "/sys/class/net/$link" ] || ip link delete "$link" || :
-  done
+/** Settings of the kernel that kubelet, kube-proxy and flannel change by themselves, and folders they want to be there. */
+const changed = [
+  "kernel.panic",
+  "kernel.panic_on_oops",
+  "kernel.keys.root_maxkeys",
+  "kernel.keys.root_maxbytes",
+  "vm.overcommit_memory",
+  "vm.panic_on_oom",
+  "net.ipv4.conf.all.route_localnet",
+  "net.netfilter.nf_conntrack_max",
+  "net.netfilter.nf_conntrack_tcp_be_liberal",
+  "net.netfilter.nf_conntrack_tcp_timeout_established",
+  "net.netfilter.nf_conntrack_tcp_timeout_close_wait",
+];
+const folders = [
+  "/usr/lib/modules",
+  "/usr/libexec",
+  "/usr/libexec/kubernetes",
+  "/usr/libexec/kubernetes/kubelet-plugins",
+  "/usr/libexec/kubernetes/kubelet-plugins/volume",
+  "/usr/libexec/kubernetes/kubelet-plugins/volume/exec",
+];
+
+export const saveKernel = sh`
+for name in ${changed}; do
+  at=/proc/sys/$(printf %s "$name" | tr . /)
+  if [ -r "$at" ]; then printf '%s %s\n' "$at" "$(cat "$at")"; fi
+done >kernel
+for folder in ${folders}; do if [ ! -d "$folder" ]; then printf '%s\n' "$folder"; fi; done >folders
+for tables in iptables ip6tables; do
+  if command -v "$tables-save" >/dev/null 2>&1; then "$tables-save" 2>/dev/null | sed -n "s/^\*/$tables /p"; fi
+done >tables`;
+
+/** What they leave in the kernel. Rules of others stay, and so do folders in which others have put something since. */
+export const cleanKernel = sh`
+clean_rules() {
   for tables in iptables ip6tables iptables-legacy ip6tables-legacy; do
     command -v "$tables-save" >/dev/null 2>&1 || continue
     rules=$("$tables-save" 2>/dev/null) || continue
@@ -26,5 +56,28 @@ clean_network() {
   if command -v nft >/dev/null 2>&1; then
     for family in ip ip6; do nft delete table $family kube-proxy 2>/dev/null || :; done
   fi
-  rm -rf /run/flannel
+}
+clean_tables() { # those that were not there and are empty again
+  command -v nft >/dev/null 2>&1 || return 0
+  for row in iptables:ip ip6tables:ip6; do
+    tables=$(printf %s "$row" | cut -d: -f1)
+    family=$(printf %s "$row" | cut -d: -f2)
+    command -v "$tables-save" >/dev/null 2>&1 || continue
+    for table in $("$tables-save" 2>/dev/null | sed -n 's/^\*//p'); do
+      if grep -qFx "$tables $table" tables || "$tables-save" -t "$table" | grep -q '^-A\|^:[^ ]* - '; then continue; fi
+      nft delete table $family "$table" 2>/dev/null || :
+    done
+  done
+}
+clean_kernel() {
+  for link in cni0 flannel.1 flannel-v6.1 kube-ipvs0; do
+    [ ! -e "/sys/class/net/$link" ] || ip link delete "$link" || :
+  done
+  clean_rules
+  [ ! -f tables ] || clean_tables
+  rm -rf /run/flannel /run/kubexm-kubectl
+  [ ! -f kernel ] || while read -r at value; do
+    [ "$(cat "$at")" = "$value" ] || printf '%s\n' "$value" >"$at" 2>/dev/null || :
+  done <kernel
+  [ ! -f folders ] || LC_ALL=C sort -r folders | while IFS= read -r folder; do rmdir "$folder" 2>/dev/null || :; done
 }`;

@@ -63,7 +63,7 @@ function makeNode(
 ): pulumi.Resource {
   const { host, forget, about, role, works, ready } = node;
   const { kubernetes, controlPlaneEndpoint } = spec;
-  const { kubernetes: version, cniPlugins } = versionsFor(spec);
+  const { kubernetes: version } = versionsFor(spec);
   const first = masters[0]?.about.name;
   const others = masters.filter((master) => master.about.name !== about.name).map((master) => master.host.spec);
   const own = addresses.apply((all) => commaParts(all[about.name] ?? ""));
@@ -87,7 +87,6 @@ function makeNode(
       host,
       forget,
       version,
-      cniPlugins,
       ...archOf(node),
       sources,
       name: about.name,

@@ -21,7 +21,7 @@ export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings)
   const { host, roles, forget, ready } = machine;
   const { cluster, spec, sources, opts } = settings;
   if (!roles.includes("master") && !roles.includes("worker")) return machine;
-  const { containerd: version, runc, crictl, pause } = versionsFor(spec);
+  const { containerd: version, runc, crictl, cniPlugins, pause } = versionsFor(spec);
   const { config, existing } = spec.kubernetes.containerRuntime.containerd;
   const runtime = new Containerd(
     `${cluster}-${host.name}-containerd`,
@@ -31,6 +31,7 @@ export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings)
       version,
       runc,
       crictl,
+      cniPlugins,
       ...archOf(machine),
       sources,
       sandboxImage: `registry.k8s.io/pause:${pause}`,

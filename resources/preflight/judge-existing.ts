@@ -34,8 +34,7 @@ const OURS: Readonly<Record<Group, RegExp>> = {
 const isOurs = ({ ledger }: Seen, group: Group) => ledger.some((id) => OURS[group].test(id));
 
 const groupOfFile = (path: string): Group => (path.includes("etcd") ? "etcd" : "kubernetes");
-const textOf = ({ name, path, version }: Installed) =>
-  version === "" ? path : `${path} (${name}: ${version})`;
+const textOf = ({ name, path, version }: Installed) => (version === "" ? path : `${path} (${name}: ${version})`);
 
 interface Remains {
   readonly group: Group;
