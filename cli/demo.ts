@@ -82,8 +82,8 @@ function writeCluster(lab: Lab, { masters, workers }: ReturnType<typeof demoHost
   writeFileSync(clusterFile(), text, { mode: 0o600 });
 }
 
-function apply(verb: PulumiVerb): Promise<number> {
-  return runPulumi(verb, pulumiArguments(verb, ["--file", clusterFile(), "--yes"]), clusterJob(clusterFile()));
+async function apply(verb: PulumiVerb): Promise<number> {
+  return runPulumi(verb, pulumiArguments(verb, ["--file", clusterFile(), "--yes"]), await clusterJob(clusterFile()));
 }
 
 /** Runs until a first ^C; what is at work then takes itself back. */

@@ -1,5 +1,6 @@
-import { loadCluster } from "../resources/config/index.js";
+import { clusterName, readCluster } from "../resources/config/index.js";
 import { driftOf, type DriftReport, type Stored } from "../resources/provider.js";
+import { UserError } from "../toolchain/errors.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
 import { engine } from "./engine.js";
 import { homeOf, prepare } from "./home.js";
@@ -14,7 +15,8 @@ exit code: 0 nothing differs, 2 something does, 1 a host could not be looked at 
 
 /** The resources of the stack with their secrets in clear: they hold what is needed to reach the hosts. */
 async function stored(file: string): Promise<Stored[]> {
-  const { name } = loadCluster(file);
+  const name = clusterName(readCluster(file));
+  if (name === undefined) throw new UserError(`${file}: metadata.name is missing; write the cluster's name there`);
   const { bin, env, version } = await ensurePulumi();
   const home = homeOf(name, file);
   const backend = prepare(home, env);

@@ -1,12 +1,12 @@
 import { mkdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { fetchFile, sourcesFor, wantedFile, type Wanted } from "../artifacts/index.js";
-import { loadCluster } from "../resources/config/index.js";
 import { neededFiles } from "../resources/modules/files.js";
 import { messageOf } from "../toolchain/errors.js";
 import { fileFlags } from "./file-flags.js";
 import { CLUSTER_DIR, homeOf } from "./home.js";
 import { screen } from "./screen.js";
+import { clusterOf } from "./stack-config.js";
 
 const HELP = `kubexm fetch [-f cluster.yaml] [--json]: bring all files of a cluster to this machine; no host is touched
 
@@ -59,7 +59,7 @@ export async function fetchCommand(argv: readonly string[]): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  const { name, spec } = loadCluster(file);
+  const { name, spec } = await clusterOf(file);
   const { dir } = homeOf(name, file);
   // As `up` makes it: its state comes into this folder.
   await mkdir(dir, { recursive: true, mode: 0o700 });

@@ -1,10 +1,12 @@
 import { RunError } from "@pulumi/pulumi";
-import { Cluster, loadCluster } from "../index.js";
+import { Cluster } from "../index.js";
+import type { ClusterFile } from "../resources/config/index.js";
 import { CLUSTER_DIR, homeOf } from "./home.js";
 import type { Job } from "./pulumi.js";
+import { clusterOf } from "./stack-config.js";
 
 /** What a person has to mend is told without the stack of the program. */
-function build(name: string, spec: ReturnType<typeof loadCluster>["spec"]): void {
+function build({ name, spec }: ClusterFile): void {
   try {
     new Cluster(name, spec);
   } catch (error) {
@@ -12,9 +14,10 @@ function build(name: string, spec: ReturnType<typeof loadCluster>["spec"]): void
   }
 }
 
-/** The cluster of a file, checked before Pulumi is started. */
-export function clusterJob(file: string): Job {
-  const { name, spec } = loadCluster(file);
-  process.env[CLUSTER_DIR] = homeOf(name, file).dir;
-  return { cluster: name, program: () => Promise.resolve(build(name, spec)) };
+/** The cluster of a file, checked before Pulumi is started. `tell`: what is worth a thought in it, once. */
+export async function clusterJob(file: string, tell: (line: string) => void = () => undefined): Promise<Job> {
+  const { warnings, ...cluster } = await clusterOf(file);
+  warnings.forEach(tell);
+  process.env[CLUSTER_DIR] = homeOf(cluster.name, file).dir;
+  return { cluster: cluster.name, program: () => Promise.resolve(build(cluster)) };
 }

@@ -31,7 +31,9 @@ function pulumiVerb(name: PulumiVerb): Verb {
       }
       const args = pulumiArguments(name, argv);
       const [{ runPulumi }, { clusterJob }] = [await import("./pulumi.js"), await import("./job.js")];
-      return runPulumi(name, args, clusterJob(args.file));
+      // A file can be worth a thought where it is laid out anew; destroy takes back what there is.
+      const tell = name === "up" || name === "preview" ? (line: string) => console.error(line) : () => undefined;
+      return runPulumi(name, args, await clusterJob(args.file, tell));
     },
   };
 }
@@ -44,10 +46,20 @@ export const VERBS: readonly Verb[] = [
     run: async (argv) => (await import("./validate.js")).validateCommand(argv),
   },
   {
+    name: "preflight",
+    usage: "[-f cluster.yaml] [--json]  check every host for what would be in the way, without changing anything",
+    run: async (argv) => (await import("./preflight.js")).preflightCommand(argv),
+  },
+  {
     name: "drift",
     usage:
       "[-f cluster.yaml] [--json]  tell what differs on the hosts from the last up, without running Pulumi's engine",
     run: async (argv) => (await import("./drift.js")).driftCommand(argv),
+  },
+  {
+    name: "config",
+    usage: "[-f cluster.yaml] set|rm|get …  values that the cluster file takes from ${config:NAME}",
+    run: async (argv) => (await import("./stack-config.js")).configCommand(argv),
   },
   {
     name: "fetch",

@@ -45,7 +45,7 @@ const modules = (names: readonly string[]) => sh`
 release=$(uname -r)
 for m in ${names}; do
 n=$(printf %s "$m" | tr - _)
-if [ -d "/sys/module/$n" ] || grep -qs "[[:space:]]$m\$" /proc/filesystems; then p module "$m loaded"
+if [ -d "/sys/module/$n" ] || { [ $n = br_netfilter ] && [ -d /proc/sys/net/bridge ]; } || grep -qs "[[:space:]]$m\$" /proc/filesystems; then p module "$m loaded"
 elif grep -qs "/$m\.ko\|/$n\.ko" "/lib/modules/$release/modules.builtin"; then p module "$m built-in"
 elif modprobe -n -q "$m" 2>/dev/null; then p module "$m there"
 elif [ ! -d "/lib/modules/$release" ] || systemd-detect-virt -cq; then p module "$m unknown"

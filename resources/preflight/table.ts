@@ -25,16 +25,39 @@ export function inOrder(rows: readonly Row[]): Row[] {
 const WORD: Readonly<Record<Result, string>> = { pass: "pass", warn: "warn", fail: "FAIL" };
 const NOTHING = /^nothing(: |, |$)/;
 
-/** What a person reads: each row with what to do under it. */
+const MOST_NAMED = 3;
+
+/** Rows that say the same of several hosts, as one. */
+function grouped(rows: readonly Row[]): { row: Row; hosts: string[] }[] {
+  const groups = new Map<string, { row: Row; hosts: string[] }>();
+  for (const row of rows) {
+    const { host, check, result, found, fix = "" } = row;
+    const key = [check, result, found, fix].join("\0");
+    const group = groups.get(key) ?? { row, hosts: [] };
+    groups.set(key, { row, hosts: [...group.hosts, host] });
+  }
+  return [...groups.values()];
+}
+
+/** What a person reads: failures first, each with what to do under it. */
 export function tableText(rows: readonly Row[]): string {
-  const width = (of: (row: Row) => string) => Math.max(0, ...rows.map((row) => of(row).length));
-  const [host, check] = [width((row) => row.host), width((row) => row.check)];
-  return rows
-    .flatMap((row) => {
-      const line = [row.host.padEnd(host), row.check.padEnd(check), WORD[row.result], row.found].join("  ");
+  const groups = grouped(rows.toSorted((a, b) => RANK[b.result] - RANK[a.result])).map(({ row, hosts }) => ({
+    row,
+    hosts,
+    label: hosts.length > MOST_NAMED ? `${hosts.length} hosts` : hosts.join(", "),
+  }));
+  const width = (of: (group: (typeof groups)[number]) => string) =>
+    Math.max(0, ...groups.map((group) => of(group).length));
+  const [label, check] = [width((group) => group.label), width(({ row }) => row.check)];
+  const under = (text: string) => `${" ".repeat(label + check + 10)}${text}`;
+  return groups
+    .flatMap(({ row, hosts, label: name }) => {
       const { fix = "" } = row;
-      const label = NOTHING.test(fix) ? "to do" : "fix";
-      return fix === "" ? [line] : [line, `${" ".repeat(host + check + 10)}${label}: ${fix}`];
+      return [
+        [name.padEnd(label), row.check.padEnd(check), WORD[row.result], row.found].join("  "),
+        ...(fix === "" ? [] : [under(`${NOTHING.test(fix) ? "to do" : "fix"}: ${fix}`)]),
+        ...(hosts.length > MOST_NAMED ? [under(`on ${hosts.join(", ")}`)] : []),
+      ];
     })
     .join("\n");
 }

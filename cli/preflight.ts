@@ -1,0 +1,37 @@
+import { UnreadableError } from "../resources/config/index.js";
+import { countsText, preflightOf, tableText, type PreflightReport } from "../resources/provider.js";
+import { fileFlags } from "./file-flags.js";
+import { clusterOf } from "./stack-config.js";
+
+const HELP = `kubexm preflight [-f cluster.yaml] [--json]: check every host for what would keep it from becoming part of the cluster; nothing is changed
+
+  -f, --file VALUE           the cluster file (cluster.yaml)
+      --json                 print every check of every host as JSON
+
+exit code: 0 nothing stands in the way (there may be warnings), 1 something does, 2 the file cannot be read or has problems`;
+
+function text({ rows, counts }: PreflightReport): string {
+  const told = rows.filter(({ result }) => result !== "pass");
+  return [...(told.length === 0 ? [] : [tableText(told)]), countsText(counts)].join("\n");
+}
+
+/** `kubexm preflight`: the checks that `up` makes first, without a state. */
+export async function preflightCommand(argv: readonly string[]): Promise<number> {
+  const { file, json, help } = fileFlags("preflight", argv);
+  if (help) {
+    console.log(HELP);
+    return 0;
+  }
+  let spec;
+  try {
+    ({ spec } = await clusterOf(file));
+  } catch (error) {
+    const isFiles = error instanceof UnreadableError || (error instanceof Error && error.name === "ConfigError");
+    if (!isFiles) throw error;
+    console.error(error.message);
+    return 2;
+  }
+  const report = await preflightOf(spec);
+  console.log(json ? JSON.stringify(report, null, 2) : text(report));
+  return report.counts.fail > 0 ? 1 : 0;
+}
