@@ -39,7 +39,7 @@ class ChecksumError extends UserError {}
 
 const FIRST_PAUSE_MS = 250;
 const TRY_AGAIN_LATER = [408, 425, 429];
-const DISK_ERRORS = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM"];
+const DISK_ERRORS = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EISDIR"];
 const ADVICE = "check the network (HTTPS_PROXY and NO_PROXY are respected)";
 
 async function hashOf(file: string) {
@@ -50,6 +50,10 @@ async function hashOf(file: string) {
 }
 
 export const sha256Of = async (file: string): Promise<string> => (await hashOf(file)).digest("hex");
+
+/** A fault of this machine, for which no other address is better. */
+const isOfDisk = (error: unknown) =>
+  DISK_ERRORS.includes(codeOf(error) ?? "") && (error as NodeJS.ErrnoException).syscall !== "connect";
 
 /** How often an address may fail in this way before it is given up. */
 function patienceWith(error: unknown): number {
@@ -77,13 +81,7 @@ export async function firstGood<T>(
       try {
         return await attempt(address);
       } catch (error) {
-        if (DISK_ERRORS.includes(codeOf(error) ?? ""))
-          throw new UserError(
-            `${what}: ${messageOf(error)}; free some space, or set KUBEXM_CACHE to a folder with more`,
-            {
-              cause: error,
-            },
-          );
+        if (isOfDisk(error)) throw error;
         failed.set(address, { error, times: (failed.get(address)?.times ?? 0) + 1 });
         onFailure?.(address.url, messageOf(error));
       }
@@ -148,16 +146,19 @@ async function fetchTo(address: Address, file: string, { sha256, onProgress, ...
 
 /** Brings a file whose checksum is known to `to`. Nothing with another checksum ever has that name. */
 export async function download(options: Download): Promise<void> {
-  const { urls, to, partial } = options;
+  const { urls, to, partial, sha256, what = basename(to) } = options;
   const file = partial ?? `${to}.tmp-${process.pid}-${randomBytes(4).toString("hex")}`;
-  await mkdir(dirname(to), { recursive: true });
-  await mkdir(dirname(file), { recursive: true });
   const addresses = urls.map((address) => (typeof address === "string" ? { url: address } : address));
   try {
-    const whole = partial !== undefined && (await sizeOf(file)) > 0 && (await sha256Of(file)) === options.sha256;
-    const { what = basename(to) } = options;
+    await mkdir(dirname(to), { recursive: true });
+    await mkdir(dirname(file), { recursive: true });
+    const whole = partial !== undefined && (await sizeOf(file)) > 0 && (await sha256Of(file)) === sha256;
     if (!whole) await firstGood(what, addresses, (address) => fetchTo(address, file, options), options);
     await rename(file, to);
+  } catch (error) {
+    if (!isOfDisk(error)) throw error;
+    const advice = "free some space there, or set KUBEXM_CACHE to another folder";
+    throw new UserError(`cannot keep ${what} in ${dirname(file)}: ${messageOf(error)}; ${advice}`, { cause: error });
   } finally {
     if (partial === undefined) await rm(file, { force: true });
   }

@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
-import { type RequestListener, type Server, createServer } from "node:http";
+import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import type { RequestListener } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { after, afterEach, before, test } from "node:test";
 import { type Download, download } from "../../toolchain/download.js";
 import { getText, proxyFor } from "../../toolchain/http.js";
+import { answers, bytes, closeServers, lastServer, page, serve, status } from "../harness/web.js";
 
 const BODY = "what was asked for";
 const SUM = createHash("sha256").update(BODY).digest("hex");
 const PROXIES = ["http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 const saved = { ...process.env };
 let folder = "";
-const servers: Server[] = [];
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "kubexm-download-"));
@@ -23,10 +24,7 @@ before(async () => {
 
 afterEach(() => {
   for (const name of PROXIES) Reflect.deleteProperty(process.env, name);
-  for (const server of servers.splice(0)) {
-    server.close();
-    server.closeAllConnections();
-  }
+  closeServers();
 });
 
 after(async () => {
@@ -34,32 +32,9 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-/** Answers one request after the other with what stands in the list, the last one again and again. */
-function answers(...list: readonly RequestListener[]): { listener: RequestListener; asked: () => number } {
-  let asked = 0;
-  const listener: RequestListener = (request, response) => {
-    list[Math.min(asked++, list.length - 1)]?.(request, response);
-  };
-  return { listener, asked: () => asked };
-}
-
 const good: RequestListener = (_, response) => void response.end(BODY);
 const other: RequestListener = (_, response) => void response.end("something else");
-const broken: RequestListener = (_, response) => {
-  response.writeHead(200, { "content-length": BODY.length });
-  response.write(BODY.slice(0, 4), () => response.destroy());
-};
-const status =
-  (code: number, headers = {}): RequestListener =>
-  (_, response) =>
-    void response.writeHead(code, headers).end();
+const broken = bytes(Buffer.from(BODY), 4);
 
 async function fetched(what: Partial<Download> & Pick<Download, "urls">): Promise<string> {
   const to = join(folder, "file");
@@ -79,18 +54,19 @@ for (const [what, list, asked] of [
   test(`the file arrives: ${what}`, async () => {
     const server = answers(...list);
     assert.equal(await fetched({ urls: [`${await serve(server.listener)}/f`] }), BODY);
-    assert.equal(server.asked(), asked);
+    assert.equal(server.asked.length, asked);
     assert.deepEqual(await left(), []);
   });
 
 for (const [what, list, attempts, asked, message] of [
   [
-    "another checksum is refused and not asked for again",
+    "another checksum is refused and asked for once more",
     [other],
     4,
-    1,
+    2,
     /sha256 is [0-9a-f]{64}, expected .*; refused/,
   ],
+  ["a web page is not asked for again", [page], 4, 1, /a web page came, not the file/],
   ["a missing file is not asked for again", [status(404)], 4, 1, /HTTP 404 Not Found/],
   ["a server that stays broken ends the tries", [status(500)], 2, 2, /HTTP 500/],
   ["redirects without end", [status(302, { location: "/" })], 1, 10, /more than 10 redirects/],
@@ -103,15 +79,111 @@ for (const [what, list, attempts, asked, message] of [
       assert.match(error.message, /^cannot download file:\n {2}http:.*\n {2}what to do: /);
       return error.name === "UserError";
     });
-    assert.equal(server.asked(), asked);
+    assert.equal(server.asked.length, asked);
     assert.deepEqual(await readdir(folder), []);
   });
+
+/** Fulfilled when so much of a file is on the disk. */
+async function grown(file: string, size: number): Promise<void> {
+  while ((await stat(file).catch(() => undefined))?.size !== size) await sleep(5);
+}
+
+test("after a break the download goes on where it was", async () => {
+  const partial = join(folder, "partial");
+  const cut = (after: number) => bytes(Buffer.from(BODY), after, (size) => grown(partial, size));
+  const server = answers(cut(4), cut(3), bytes(Buffer.from(BODY)));
+  const seen: (number | undefined)[][] = [];
+  const urls = [await serve(server.listener)];
+  assert.equal(await fetched({ urls, partial, onProgress: (...bytes) => seen.push(bytes) }), BODY);
+  assert.deepEqual(
+    server.asked.map(({ headers }) => headers.range),
+    [undefined, "bytes=4-", "bytes=7-"],
+  );
+  assert.deepEqual(seen.at(-1), [BODY.length, BODY.length]);
+});
+
+/** What a download finds that an earlier one left, what it asks for, and what it leaves. */
+for (const [what, begun, list, ranges] of [
+  ["its beginning", BODY.slice(0, 5), [bytes(Buffer.from(BODY))], ["bytes=5-"]],
+  ["all of it", BODY, [good], []],
+  ["its beginning, from a server that knows no ranges", BODY.slice(0, 5), [good], ["bytes=5-"]],
+  ["something else", "other", [bytes(Buffer.from(BODY))], ["bytes=5-", undefined]],
+  ["more than it", `${BODY}more`, [bytes(Buffer.from(BODY))], [`bytes=${BODY.length + 4}-`, undefined]],
+] as const)
+  test(`a file is completed, left by a killed download: ${what}`, async () => {
+    const partial = join(folder, "partial");
+    await writeFile(partial, begun);
+    const server = answers(...list);
+    assert.equal(await fetched({ urls: [await serve(server.listener)], partial }), BODY);
+    assert.deepEqual(
+      server.asked.map(({ headers }) => headers.range),
+      ranges,
+    );
+    assert.deepEqual(await left(), []);
+  });
+
+test("what has come so far is kept for the next download, but not what has another checksum", async () => {
+  const partial = join(folder, "partial");
+  const breaks = bytes(Buffer.from(BODY), 4, (size) => grown(partial, size));
+  const cut = fetched({ urls: [await serve(breaks)], partial, attempts: 1 });
+  await assert.rejects(cut, /cannot download file:/);
+  assert.equal(await readFile(partial, "utf8"), BODY.slice(0, 4));
+  await assert.rejects(fetched({ urls: [await serve(other)], partial }), /refused/);
+  assert.deepEqual(await readdir(folder), []);
+});
+
+test("a file that ends early without saying its length is refused", async () => {
+  const server = answers((_, response) => void response.end(BODY.slice(0, 4)), good);
+  const seen: string[] = [];
+  const urls = [await serve(server.listener)];
+  assert.equal(await fetched({ urls, onFailure: (url, reason) => seen.push(`${url} ${reason}`) }), BODY);
+  assert.equal(seen.length, 1);
+  assert.match(seen.join(), /^http:\S+ its sha256 is .*; refused$/);
+});
+
+test("a server that falls silent in the middle is left for the next", async () => {
+  const silent: RequestListener = (_, response) => {
+    response.writeHead(200, { "content-length": BODY.length });
+    response.write(BODY.slice(0, 6));
+  };
+  const partial = join(folder, "partial");
+  const next = answers(bytes(Buffer.from(BODY)));
+  const seen: string[] = [];
+  const urls = [await serve(silent), await serve(next.listener)];
+  const onFailure = (_: string, reason: string) => seen.push(reason);
+  assert.equal(await fetched({ urls, partial, idleTimeoutMs: 50, onFailure }), BODY);
+  assert.match(seen.join(), /^nothing more came from 127\.0\.0\.1:\d+ for 0\.05 s$/);
+  assert.equal(next.asked.length, 1);
+});
+
+test("a server that never answers is asked twice, then given up", async () => {
+  const silent = answers(() => undefined);
+  await assert.rejects(
+    fetched({ urls: [await serve(silent.listener)], answerTimeoutMs: 50 }),
+    /no answer from 127\.0\.0\.1:\d+ within 0\.05 s/,
+  );
+  assert.equal(silent.asked.length, 2);
+});
+
+test("what is wrong with the disk here is not blamed on a server", async () => {
+  const server = answers(good);
+  const partial = join(folder, "a-folder-is-in-the-way", "partial");
+  await mkdir(partial, { recursive: true });
+  await assert.rejects(fetched({ urls: [await serve(server.listener)], partial }), (error: Error) => {
+    assert.match(
+      error.message,
+      /^cannot keep file in .*a-folder-is-in-the-way: EISDIR.*; free some space there, or set KUBEXM_CACHE/,
+    );
+    return error.name === "UserError";
+  });
+  await rm(join(folder, "a-folder-is-in-the-way"), { recursive: true });
+});
 
 test("the next address is taken when one fails", async () => {
   const first = answers(other);
   const urls = [`${await serve(first.listener)}/f`, `${await serve(good)}/f`];
   assert.equal(await fetched({ urls }), BODY);
-  assert.equal(first.asked(), 1);
+  assert.equal(first.asked.length, 1);
 });
 
 test("progress counts bytes against the length", async () => {
@@ -166,9 +238,9 @@ test("http goes to the proxy with the full address and the login", async () => {
 test("https goes through a tunnel of the proxy", async () => {
   const seen: (string | undefined)[] = [];
   const proxy = await serve(good);
-  servers[0]?.on("connect", (request, socket) => {
+  lastServer()?.on("connect", (request, socket) => {
     seen.push(request.url);
-    const plain = connect((servers[0]?.address() as AddressInfo).port, "127.0.0.1", () => {
+    const plain = connect((lastServer()?.address() as AddressInfo).port, "127.0.0.1", () => {
       socket.write("HTTP/1.1 200 go on\r\n\r\n");
       plain.pipe(socket).pipe(plain);
     });
