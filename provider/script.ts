@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { bulks } from "./bulk";
 import { lib, libMark, libPath } from "./lib";
-import { Command, lines, sh, word, type Secret } from "./shell";
+import { Command, lines, quote, sh, word, type Secret } from "./shell";
 import type { BulkKind, Step } from "./step";
 
 /** The name of a step's folder in the ledger. */
@@ -130,26 +130,28 @@ IFS= read -r id <"$L/$key/id" || :; m undo "$id"
 release "$key" ${owner} 2>&1 || { m fail undo $? "$id"; exit 1; }
 done`;
 
-/** `make` in a shell of its own, so that a time limit can end it with all its children. */
-function makePiece(step: Step, s: number, owner: string, answer: Secret | undefined): Command {
-  const seconds = step.timeout ?? 300;
-  const run = sh`( cd "$entry" && rm -f made && entry="$entry" timeout -k 10 ${seconds} /bin/sh -s 2>&1 ) 9>&-`;
-  return sh`m begin ${s}; entry=$L/${keyOf(step.id)}
-${heredoc(
-  run,
-  nothing,
-  sh`. ${libPath}
-S=$S/${owner}
-${answer ? sh`answer=${answer}` : nothing}
-run() { set -e
+/** Steps in a shell of their own, so that a time limit can end it with all its children. */
+function makePiece(items: readonly Item[], owner: string, answers: Changes["answers"]): Command {
+  const seconds = Math.max(...items.map(({ step }) => step.timeout ?? 300));
+  const pieces = items.map(({ step, s }) => {
+    const answer = answers.get(s);
+    return sh`${lookFunction(word(s), step)}
+step_${word(s)}() { set -e
 ${step.make}
 }
-run </dev/null`,
-)}
-code=$?; [ $code = 0 ] || { m fail ${s} $code; exit 1; }
-made=$(look_${word(s)}) && printf '%s\n' "$made" >"$entry/made.new" && mv -f "$entry/made.new" "$entry/made" || { m fail ${s} look; exit 1; }
-m look 0 ${s} ours; cat "$entry/made"`;
+${answer ? sh`answer=${answer}` : nothing}
+make_one ${s} ${keyOf(step.id)}`;
+  });
+  return sh`${heredoc(
+    sh`timeout -k 10 ${seconds} /bin/sh -s 2>&1 9>&-`,
+    nothing,
+    lines(sh`. ${libPath}; S=$S/${owner}`, ...pieces),
+  )}
+code=$?; case $code in 0) ;; 1) exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
 }
+
+/** A word that the shell hands on as it is. */
+const quoted = (command: Command) => new Command(quote(command.text), quote(String(command)), command.secrets);
 
 function recordPiece(step: Step, s: number, owner: string): Command {
   const name = word(s);
@@ -157,22 +159,41 @@ function recordPiece(step: Step, s: number, owner: string): Command {
 save_${name}() { :
 ${step.save ?? nothing}
 }
-undo_${name}() {
-${heredoc(sh`cat`, nothing, undoText(step))}
-}
-record ${keyOf(step.id)} ${step.id} ${owner} look_${name} save_${name} undo_${name} || { m fail ${s} record; exit 1; }`;
+undo_${name}() { printf '%s\n' ${quoted(undoText(step))}; }
+prepare_entry ${keyOf(step.id)} ${step.id} ${owner} look_${name} save_${name} undo_${name} || { m fail ${s} record; exit 1; }`;
 }
 
+interface Item {
+  readonly step: Step;
+  readonly s: number;
+}
+
+/** Files, folders and kernel parameters do not depend on each other, and are made in a moment. */
+const quick = "quick";
+const groupOf = ({ group, bulk }: Step) =>
+  group ?? (bulk?.kind === "path" || bulk?.kind === "sysctl" ? quick : undefined);
+
 /** Neighbouring steps of one group are recorded together before any of them is made. */
-function groups(steps: readonly { step: Step; s: number }[]): { step: Step; s: number }[][] {
-  const result: { step: Step; s: number }[][] = [];
+function groups(steps: readonly Item[]): Item[][] {
+  const result: Item[][] = [];
   for (const item of steps) {
     const last = result.at(-1);
-    const group = last?.[0]?.step.group;
-    if (last && group !== undefined && group === item.step.group) last.push(item);
+    const group = last?.[0] && groupOf(last[0].step);
+    if (last && group !== undefined && group === groupOf(item.step)) last.push(item);
     else result.push([item]);
   }
   return result;
+}
+
+function groupPiece(group: readonly Item[], owner: string, answers: Changes["answers"]): Command {
+  const [first] = group;
+  if (!first) return nothing;
+  const shells = groupOf(first.step) === quick ? [group] : group.map((item) => [item]);
+  return lines(
+    ...group.map(({ step, s }) => recordPiece(step, s, owner)),
+    sh`enter_prepared || { m fail ${first.s} record; exit 1; }`,
+    ...shells.map((items) => makePiece(items, owner, answers)),
+  );
 }
 
 const verifyPiece = (verify: Verify) => sh`m begin verify
@@ -206,12 +227,10 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     sh`[ -z "$waited" ] || exit ${lookAgain}`,
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
     ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),
-    ...groups(chosen).flatMap((group) => [
-      ...group.map(({ step, s }) => recordPiece(step, s, work.owner)),
-      ...group.map(({ step, s }) => makePiece(step, s, work.owner, changes.answers.get(s))),
-    ]),
+    ...groups(chosen).map((group) => groupPiece(group, work.owner, changes.answers)),
+    sh`reload_units || { m fail reload $?; exit 1; }`,
     ...(work.verify ? [verifyPiece(work.verify)] : []),
-    sh`rm -rf $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} || exit 1; m end`,
+    sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} || exit 1; m end`,
   ];
   return lines(...body);
 }
@@ -224,7 +243,7 @@ export function undoScript(mark: string, owner: string, holder: Holder, keep: bo
     sh`[ -d $K ] || { m end; exit 0; }`,
     opening(mark, holder),
     each,
-    sh`rm -rf $S/${owner}; tidy || exit 1; m end`,
+    sh`gone $S/${owner}; tidy || exit 1; m end`,
   );
 }
 

@@ -1,30 +1,50 @@
 # The ledger: one folder per changed thing, named by the hash of its id. In it: id, n (order), prior (state before the
 # first change), body (copy of what stood there), made (state we left), undo (script), owners/ (components that want it).
 
-record() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before the first change, once
-  entry=$L/$1
-  if [ -d "$entry" ]; then
-    : >"$entry/owners/$3"
+prepare_entry() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before the first change, once
+  if [ -d "$L/$1" ]; then
+    : >"$L/$1/owners/$3"
     return
   fi
-  new=$L/.new
-  rm -rf "$new"
-  mkdir -p "$new/owners" || return 1
+  if [ -z "${top:-}" ]; then
+    gone "$L/.new" && mkdir "$L/.new" || return 1
+    top=0
+    for file in "$L"/*/n; do
+      if [ -f "$file" ] && read -r n <"$file" && [ "$n" -gt "$top" ]; then top=$n; fi
+    done
+  fi
+  top=$((top + 1)) new=$L/.new/$1
+  mkdir "$new" "$new/owners" || return 1
   # Nothing may be changed that was not saved: `set -e` says nothing inside `||`, hence the chain.
   (
     entry=$new
-    last=$(sort -n "$L"/*/n 2>/dev/null | tail -n 1)
     cd "$new" && prior=$("$4") && printf '%s\n' "$prior" >prior && "$5" && "$6" >undo &&
-      printf '%s' "$2" >id && printf '%s\n' "$((${last:-0} + 1))" >n && : >"owners/$3" &&
-      { sync -- prior undo n id . 2>/dev/null || sync; }
-  ) || return 1
-  mv -T "$new" "$entry" && sync -- "$L" 2>/dev/null
+      printf '%s' "$2" >id && printf '%s\n' "$top" >n && : >"owners/$3"
+  )
 }
-entry_of() { # ID: its folder
-  key=$(printf %s "$1" | sha256sum)
-  printf '%s/%.16s' "$L" "$key"
+enter_prepared() { # all at once, as syncing costs more than what is synced
+  set --
+  for new in "$L"/.new/*; do
+    [ -d "$new" ] || continue
+    set -- "$@" "$new" "$new/prior" "$new/undo" "$new/n" "$new/id"
+    if [ -f "$new/body" ] && [ ! -L "$new/body" ]; then set -- "$@" "$new/body"; fi
+  done
+  [ $# -gt 0 ] || return 0
+  { sync -- "$@" 2>/dev/null || sync; } && mv -- "$L"/.new/* "$L/" && { sync -- "$L" 2>/dev/null || sync; }
 }
-is_ours() { [ -d "$(entry_of "$1")" ]; } # ID
+make_one() { # NUMBER KEY: runs step_NUMBER, then look_NUMBER; what that finds is what we left
+  printf '%s begin %s\n' "$M" "$1"
+  entry=$L/$2
+  gone "$entry/made" || exit 1
+  (
+    cd "$entry" || exit 1
+    "step_$1"
+  ) </dev/null
+  code=$?
+  [ $code = 0 ] || { printf '%s fail %s %s\n' "$M" "$1" $code && exit 1; }
+  { made=$("look_$1") && printf '%s\n' "$made" >"$entry/made"; } || { printf '%s fail %s look\n' "$M" "$1" && exit 1; }
+  printf '%s look 0 %s ours\n%s\n' "$M" "$1" "$made"
+}
 applied_for() { # the configuration a thing was last started with by us, where that is noted
   [ -f "$entry/applied" ] || return 0
   IFS= read -r applied <"$entry/applied" || :
@@ -46,7 +66,7 @@ differs_from() { # FILE STATE KEYS…
   return 1
 }
 changed_since() { # KEYS…: is one of them neither what we left behind nor, after an undo that was cut off, what was before
-  [ -f made ] || return 1
+  [ -s made ] || return 1
   found=$(look) || return 1
   differs_from made "$found" "$@" && differs_from prior "$found" "$@"
 }

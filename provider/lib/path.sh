@@ -27,8 +27,8 @@ sweep_dirs() { # remove the folders we made that are empty again; deepest first,
 }
 beside() { printf %s "${1%/*}/.kubexm-${1##*/}"; } # PATH: a fixed name, so that a killed run leaves at most one
 move() { # TMP PATH: rename over, or write into a file that is itself a mount (as in containers)
-  if grep -qsF " $2 " /proc/self/mounts; then
-    [ -L "$1" ] && return 1
+  mv -fT -- "$1" "$2" 2>/dev/null && return
+  if [ ! -L "$1" ] && grep -qsF " $2 " /proc/self/mounts; then
     cat -- "$1" >"$2" && chown --reference="$1" -- "$2" && chmod --reference="$1" -- "$2" && rm -f -- "$1"
   else mv -fT -- "$1" "$2"; fi
 }
@@ -43,7 +43,7 @@ settle() { # TMP PATH MODE OWNER:GROUP: put a finished file in its place, atomic
 put_file() { # PATH MODE OWNER:GROUP <CONTENT
   need_dir "${1%/*}" || return 1
   tmp=$(beside "$1")
-  if (umask 077 && rm -f -- "$tmp" && cat >"$tmp"); then settle "$tmp" "$1" "$2" "$3"; else
+  if (umask 077 && gone "$tmp" && cat >"$tmp"); then settle "$tmp" "$1" "$2" "$3"; else
     rm -f -- "$tmp"
     return 1
   fi
@@ -51,7 +51,7 @@ put_file() { # PATH MODE OWNER:GROUP <CONTENT
 put_link() { # PATH TARGET
   need_dir "${1%/*}" || return 1
   tmp=$(beside "$1")
-  rm -f -- "$tmp" && ln -s -- "$2" "$tmp" && mv -fT -- "$tmp" "$1"
+  gone "$tmp" && ln -s -- "$2" "$tmp" && mv -fT -- "$tmp" "$1"
 }
 save_path() { # PATH: keep what stands there now in the ledger entry
   if [ -e "$1" ] || [ -L "$1" ]; then cp -a -- "$1" body.new && mv -fT body.new body; fi
@@ -61,7 +61,7 @@ keep_beside() { # PATH: the original, beside what somebody else made of our file
 }
 restore_path() { # PATH
   tmp=$(beside "$1")
-  rm -rf -- "$tmp"
+  gone "$tmp"
   if [ "$(was type)" = absent ]; then
     rm -f -- "$1"
     return
@@ -108,7 +108,7 @@ look_block() { # PATH BEGIN END
 put_block() { # PATH BEGIN END PLACE(top: a new one goes before all else) <CONTENT
   need_dir "${1%/*}"
   tmp=$(beside "$1")
-  rm -f -- "$tmp" "$tmp.in"
+  gone "$tmp" && gone "$tmp.in"
   { printf '%s\n' "$2" && cat && printf '%s\n' "$3"; } >"$tmp.in"
   if [ -e "$1" ]; then cp -a -- "$1" "$tmp"; else : >"$tmp" && chmod 644 "$tmp"; fi
   case $([ ! -e "$1" ] || grep -cxF -- "$2" "$1") in
@@ -141,8 +141,10 @@ undo_block() { # PATH BEGIN END
   if [ -f no-newline ] && [ "$(tail -n 1 -- "$1")" = "$3" ]; then head -c -1 "$tmp" >"$tmp.in" && cat "$tmp.in" >"$tmp" && rm -f "$tmp.in"; fi
   if [ -f no-file ] && [ ! -s "$tmp" ]; then rm -f -- "$tmp" "$1"; else move "$tmp" "$1"; fi
 }
-after_unit_file() { # PATH: systemd must hear of a changed unit file
+after_unit_file() { # PATH: systemd must hear of a changed unit file; in a run of ours once for several
   case $1 in
-    /etc/systemd/system/* | /usr/lib/systemd/system/* | /lib/systemd/system/*) systemctl daemon-reload ;;
+    /etc/systemd/system/* | /usr/lib/systemd/system/* | /lib/systemd/system/*)
+      if [ -n "${M:-}" ]; then : >"$L/reload"; else systemctl daemon-reload; fi
+      ;;
   esac
 }

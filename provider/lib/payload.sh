@@ -13,7 +13,7 @@ look_binary() { # PATH: hashing 100 MB at every look costs seconds, so an untouc
 put_staged() { # SHA256 PATH MODE OWNER:GROUP
   need_dir "${2%/*}" || return 1
   tmp=$(beside "$2")
-  rm -f -- "$tmp"
+  gone "$tmp"
   cp -- "$S/$1" "$tmp" && settle "$tmp" "$2" "$3" "$4" || return 1
   printf '%s %s\n' "$(stamp_of "$2")" "$1" >stamp
 }

@@ -19,27 +19,41 @@ unit_failed() { # NAME: its last words
   journalctl -u "$1" -n 20 --no-pager -o cat 2>/dev/null
   return 1
 }
+reload_units() { if [ -e "$L/reload" ]; then systemctl daemon-reload && rm -f "$L/reload"; fi; }
+change_unit_file() { # VERB NAME: systemctl reads all unit files anew after it by itself
+  systemctl "$1" -q -- "$2" && gone "$L/reload"
+}
 set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) APPLIED
-  systemctl daemon-reload
-  case $2 in
-    yes) systemctl unmask -q -- "$1" && systemctl enable -q -- "$1" ;;
-    no) systemctl disable -q -- "$1" ;;
-    masked) systemctl mask -q --now -- "$1" ;;
+  shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState,NeedDaemonReload -- "$1")$nl
+  case $shown in *"${nl}NeedDaemonReload=yes$nl"* | *"${nl}LoadState=not-found$nl"*) : >"$L/reload" ;; esac
+  # What systemd says of a unit file is what it last read.
+  if [ -e "$L/reload" ]; then state=unknown; else state=${shown#*"${nl}UnitFileState="} && state=${state%%"$nl"*}; fi
+  case $2-$state in
+    yes-enabled | no-disabled) ;;
+    yes-*)
+      case $shown in *"${nl}LoadState=masked$nl"*) change_unit_file unmask "$1" ;; esac
+      change_unit_file enable "$1"
+      ;;
+    no-*) change_unit_file disable "$1" ;;
+    masked-*) systemctl mask -q --now -- "$1" ;;
   esac
-  systemctl reset-failed -- "$1" 2>/dev/null || :
+  reload_units
+  case $shown in *"${nl}ActiveState=failed$nl"*) systemctl reset-failed -- "$1" 2>/dev/null || : ;; esac
   case $3 in
     yes)
       verb=start
-      if systemctl is-active -q -- "$1"; then
-        verb=
-        [ "$(cat applied 2>/dev/null)" = "$5" ] || verb=$4
-      fi
+      case $shown in
+        *"${nl}ActiveState=active$nl"*)
+          verb=
+          [ "$(cat applied 2>/dev/null)" = "$5" ] || verb=$4
+          ;;
+      esac
       [ "$verb" = reload ] && { systemctl reload -- "$1" || verb=restart; }
       case $verb in start | restart) systemctl "$verb" -- "$1" || { unit_failed "$1"; return 1; } ;; esac
       # A service that dies at once is still "active" in the first moments.
-      for _ in 1 2 3; do
+      for _ in 1 2; do
+        sleep 0.15
         systemctl is-active -q -- "$1" || { unit_failed "$1"; return 1; }
-        sleep 0.1
       done
       ;;
     no) systemctl stop -- "$1" ;;
@@ -62,6 +76,7 @@ undo_unit() { # NAME
   systemctl reset-failed -- "$1" 2>/dev/null || :
 }
 start_again() { # units that ran before we came
+  reload_units || return 1
   [ -f "$L/start" ] || return 0
   while IFS= read -r unit; do
     systemctl cat -- "$unit" >/dev/null 2>&1 || continue

@@ -18,7 +18,8 @@ export const command = (title: string, { run, doneWhen, undo, timeout }: Command
   look: sh`if (
 ${doneWhen}
 ) >/dev/null 2>&1; then kv done yes; else kv done no; fi`,
-  make: run,
+  make: sh`reload_units
+${run}`,
   undo: sh`[ "$(was done)" = yes ] || {
 ${undo ?? sh`:`}
 }`,
