@@ -98,11 +98,10 @@ purge() { # NAME…
   esac
 }
 undo_package() { # NAME: it goes at the end of the run, together with the others
-  : >"$L/packages.due"
   package_is_there "$1" '' || return 0
   if [ "$(was installed)" = no ]; then
     if [ "$(manager)" = apt ]; then apt-mark unhold "$1" >/dev/null; fi
-    printf '%s\n' "$1" >>"$L/packages"
+    printf '%s\n' "$1" | tee -a "$L/packages" >>"$L/packages.due"
   elif [ "$(manager)" = apt ]; then
     case $(was hold) in yes) apt-mark hold "$1" ;; *) apt-mark unhold "$1" ;; esac >/dev/null
   fi
@@ -124,10 +123,11 @@ bring_back() { # NAME: without any other going for it
   esac
 }
 sweep_packages() { # what we brought and nobody asks for any more; what others need stays
-  # To ask apt about each takes seconds: only when one of them lost somebody who wanted it.
+  # To ask apt about each takes seconds: what came along with others is judged when the last of them goes.
   if [ -f "$L/packages" ] && [ -f "$L/packages.due" ]; then
+    judged=$(if grep -qs '^package ' "$L"/*/id; then sort -u "$L/packages.due"; else sort -u "$L/packages"; fi)
     going= waiting=
-    for name in $(sort -u "$L/packages"); do
+    for name in $judged; do
       if package_is_there "$name" ''; then going="$going $name"; fi
     done
     blocked=$going
@@ -147,7 +147,8 @@ sweep_packages() { # what we brought and nobody asks for any more; what others n
     done
     # shellcheck disable=SC2086
     if [ -n "$going" ]; then purge $going 2>&1 || return 1; fi
-    if [ -n "$waiting" ]; then printf '%s\n' $waiting >"$L/packages"; else rm -f "$L/packages"; fi
+    { printf '%s\n' "$judged" | grep -vxF -f - "$L/packages"; printf '%s\n' $waiting; } | grep . | sort -u >"$L/packages.new"
+    mv -f "$L/packages.new" "$L/packages" && [ -s "$L/packages" ] || rm -f "$L/packages"
     rm -f "$L/packages.due"
   fi
   grep -qs '^package ' "$L"/*/id && return 0
