@@ -81,11 +81,10 @@ function reader(record: Found) {
     return firstGood(what, [trusted], checked, { advice: ADVICE });
   };
 
-  const sum = async (address: Address, file: string): Promise<string | undefined> => {
+  const sum = async (address: Address, file: string, what: string): Promise<string | undefined> => {
     const key = `${address.url} ${file}`;
     const known = record[key];
     if (known !== undefined) return known ?? undefined;
-    const what = `the checksum of ${file}`;
     const text = texts.get(address.url) ?? queue.add(() => fetchText(address, what));
     texts.set(address.url, text);
     const hash = checksumIn((await text) ?? "", file);
@@ -94,6 +93,8 @@ function reader(record: Found) {
   };
   return { sum, found };
 }
+
+const checksumOf = ({ name, version, arch }: FileId) => `the checksum of ${name} ${version} for ${arch}`;
 
 const absolute = (path: string) => resolve(path.replace(/^~(?=\/)/, homedir()));
 
@@ -117,14 +118,15 @@ export async function sourcesFor(spec: SourceSpec, files: readonly FileId[]): Pr
     const { url, sums } = upstream(id);
     for (const mirror of own) {
       const address = mirrored(mirror, sums);
-      const hash = address && (await sum(address, basename(url)));
+      const hash = address && (await sum(address, basename(url), checksumOf(id)));
       if (hash !== undefined) return hash;
     }
     return undefined;
   };
   const published = async (id: FileId): Promise<string> => {
     const { url, sums } = upstream(id);
-    const hash = await sum({ url: sums }, basename(url));
+    const missed = own.length > 0 ? " (no mirror with ownChecksums has it)" : "";
+    const hash = await sum({ url: sums }, basename(url), checksumOf(id) + missed);
     if (hash === undefined) throw unknownVersion(id, `${sums} does not know it`);
     return hash;
   };

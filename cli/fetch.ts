@@ -64,7 +64,7 @@ export async function fetchCommand(argv: readonly string[]): Promise<number> {
   // As `up` makes it: its state comes into this folder.
   await mkdir(dir, { recursive: true, mode: 0o700 });
   process.env[CLUSTER_DIR] = dir;
-  const needed = neededFiles(spec);
+  const needed = spec.kubernetes.type === "none" ? [] : neededFiles(spec);
   const sources = await sourcesFor(spec, needed);
   const since = Date.now();
   const rows = needed.map((id): Row => ({ file: wantedFile(id, sources), state: "waiting", received: 0 }));

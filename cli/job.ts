@@ -10,7 +10,7 @@ function build({ name, spec }: ClusterFile): void {
   try {
     new Cluster(name, spec);
   } catch (error) {
-    throw error instanceof Error && error.name === "UserError" ? new RunError(error.message) : error;
+    throw error instanceof Error && /^(User|Argument)Error$/.test(error.name) ? new RunError(error.message) : error;
   }
 }
 
