@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { bastionSpec, hostSpec } from "../../provider/ssh/spec";
+import { CHECKS } from "../preflight/names";
 import { address, dnsName, hostName, ip, ips, labels, no, registryName, taint, url } from "./leaves";
 
 export const ROLES = ["etcd", "master", "worker", "registry", "loadbalancer"] as const;
@@ -7,8 +8,7 @@ export type Role = (typeof ROLES)[number];
 
 const { hostKeyChecking, bastions, knownHostsPath } = hostSpec.shape;
 
-/** Names of preflight checks; which there are is preflight's to know. */
-const checks = z.array(z.string().min(1).describe("Name of a preflight check"));
+const checks = z.array(z.enum(CHECKS).describe("Name of a preflight check, see docs/preflight.md"));
 
 export const host = z.strictObject({
   ...hostSpec.shape,

@@ -1,31 +1,6 @@
 import type { Asked } from "./asked";
+import type { Check } from "./names";
 import type { Seen } from "./seen";
-
-/** Every check by its name, as it stands in the table and in ignorePreflight. */
-export const CHECKS = [
-  "os",
-  "arch",
-  "cpu",
-  "memory",
-  "disk",
-  "kernel",
-  "modules",
-  "cgroup",
-  "hostname",
-  "product-uuid",
-  "mac",
-  "clock",
-  "timezone",
-  "existing",
-  "ports",
-  "dns",
-  "reachability",
-  "etcd-disk",
-  "swap",
-  "selinux",
-  "firewall",
-] as const;
-export type Check = (typeof CHECKS)[number];
 
 export type Result = "pass" | "warn" | "fail";
 

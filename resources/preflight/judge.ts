@@ -1,7 +1,8 @@
 import { judgeExisting, judgePorts } from "./judge-existing";
 import type { Asked } from "./asked";
-import { fail, pass, tolerate, warn, type Check, type Judge, type Row } from "./checks";
+import { fail, pass, tolerate, warn, type Judge, type Row } from "./checks";
 import { judgeArch, judgeCgroup, judgeCpu, judgeKernel, judgeMemory, judgeModules, judgeOs } from "./judge-machine";
+import type { Check } from "./names";
 import type { Seen } from "./seen";
 
 const list = (words: readonly string[]) => words.join(", ");

@@ -1,4 +1,5 @@
-import { CHECKS, type Result, type Row } from "./checks";
+import type { Result, Row } from "./checks";
+import { CHECKS } from "./names";
 
 const RANK: Readonly<Record<Result, number>> = { pass: 0, warn: 1, fail: 2 };
 const ORDER: readonly string[] = ["connect", ...CHECKS];

@@ -1,4 +1,5 @@
-import { fail, pass, tolerate, warn, type Check, type Row, type Verdict } from "./checks";
+import { fail, pass, tolerate, warn, type Row, type Verdict } from "./checks";
+import type { Check } from "./names";
 import type { Answer } from "./seen";
 
 /** What is kept of one host's checks: enough to judge it beside the others. */

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import {
   ConfigError,
   UnreadableError,
+  clusterName,
   judgeCluster,
   loadCluster,
   parseCluster,
@@ -103,6 +104,11 @@ const FAULTS: [string, (text: string) => string, RegExp][] = [
     /^f:7:7 spec\.hosts\[0\]\.address: is missing; write for example 192\.0\.2\.10/,
   ],
   ["missing section", (t) => t.replace(/ {2}roleGroups:\n.*\n/, ""), /^f:5:1 spec\.roleGroups: is missing/],
+  [
+    "unknown check",
+    (t) => `${t}  ignorePreflight: [swop]\n`,
+    /^f:10:21 spec\.ignorePreflight\[0\]: "swop": must be one of os, arch, .*, firewall; write swap$/,
+  ],
   [
     "wrong choice",
     (t) => `${t}  etcd: { type: kubeadmin }\n`,
@@ -225,8 +231,22 @@ test("values come from the environment and the stack's configuration", () => {
     missing[0] ?? "",
     /^f:7:52 spec\.hosts\[0\]\.port: "\$\{env:PORT\}": the environment variable PORT is not set/,
   );
-  assert.match(missing[1] ?? "", /has no pass; write pulumi config set --secret pass/);
+  assert.match(missing[1] ?? "", /has no pass; write kubexm config set --secret pass/);
   assert.equal(missing.length, 3, missing.join("\n"));
+});
+
+test("a secret value stands only where the state keeps it encrypted", () => {
+  const sources = { config: { p: "hush", a: "192.0.2.7" }, secrets: ["p"] };
+  const good = small.replace("192.0.2.1 }", '"${config:a}", password: "${config:p}" }');
+  assert.equal(parseCluster(good, "f", sources).spec.hosts[0]?.password, "hush");
+  const [said1, ...more] = said(small.replace("192.0.2.1 }", '"${config:p}" }'), sources);
+  assert.match(said1 ?? "", /^f:7:28 .*"\$\{config:p\}": is a secret, .*set p without --secret$/);
+  assert.deepEqual(more, []);
+});
+
+test("a cluster's name is found in a file that is wrong otherwise", () => {
+  assert.equal(clusterName(`${small}  nonsense: 1\n`), "prod");
+  for (const text of ["", "[1]", "metadata: 1", "metadata: { name: [a] }"]) assert.equal(clusterName(text), undefined);
 });
 
 test("values of the configuration that are not at hand count as right", () => {

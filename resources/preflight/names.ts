@@ -1,0 +1,25 @@
+/** Every check by its name, as it stands in the table and in ignorePreflight. */
+export const CHECKS = [
+  "os",
+  "arch",
+  "cpu",
+  "memory",
+  "disk",
+  "kernel",
+  "modules",
+  "cgroup",
+  "hostname",
+  "product-uuid",
+  "mac",
+  "clock",
+  "timezone",
+  "existing",
+  "ports",
+  "dns",
+  "reachability",
+  "etcd-disk",
+  "swap",
+  "selinux",
+  "firewall",
+] as const;
+export type Check = (typeof CHECKS)[number];
