@@ -3,13 +3,21 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { type Lab, labClusterYaml, labDown, labUp, openLab } from "../lab/hosts.js";
+import { labKubernetesFrom, KUBERNETES_VERSION } from "../lab/kubernetes.js";
+import { machineArch, wanted } from "../lab/mirror/build.js";
+import { ensurePublished } from "../lab/mirror/images.js";
+import { USUAL_PARTS } from "../lab/mirror/serve.js";
+import { type MirrorService, mirrorService } from "../lab/mirror/service.js";
 import { messageOf } from "../toolchain/errors.js";
+import { getText } from "../toolchain/http.js";
+import { run } from "../toolchain/process.js";
 import { progress } from "../toolchain/progress.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
 import { codeOf, exitWith } from "./exit.js";
 import { type PulumiVerb, pulumiArguments } from "./flags.js";
 import { homeOf } from "./home.js";
 import { clusterJob } from "./job.js";
+import { kubeconfigPath } from "./kubeconfig.js";
 import { runPulumi } from "./pulumi.js";
 import { UsageError } from "./usage.js";
 
@@ -75,10 +83,11 @@ function forgetOtherLab(lab: Lab): void {
 }
 
 /** Written once per lab: what a person changes in it stays. */
-function writeCluster(lab: Lab, { masters, workers }: ReturnType<typeof demoHosts>): void {
+function writeCluster({ lab, mirror }: Surroundings, { masters, workers }: ReturnType<typeof demoHosts>): void {
   if (existsSync(clusterFile())) return;
   const roleGroups = { etcd: masters, master: masters, worker: workers.length > 0 ? workers : masters };
-  const text = labClusterYaml({ ...lab, name: NAME }, { roleGroups, system: { ntpServers: [masters[0]] } });
+  const parts = mirror ? labKubernetesFrom(mirror) : {};
+  const text = labClusterYaml({ ...lab, name: NAME }, { ...parts, roleGroups, system: { ntpServers: [masters[0]] } });
   writeFileSync(clusterFile(), text, { mode: 0o600 });
 }
 
@@ -112,23 +121,61 @@ async function startLab(hosts: readonly string[], signal: AbortSignal): Promise<
   }
 }
 
-/** Pulumi and the lab at once. No lab: said without waiting for a build of Pulumi. No Pulumi: no lab stays. */
-function prepare(hosts: readonly string[]): Promise<Lab> {
+const UPSTREAM = "https://dl.k8s.io/release/stable.txt";
+const UPSTREAM_PATIENCE_MS = 5000;
+
+/** Where upstream cannot be reached, a mirror of what was built here stands for it. */
+const upstreamAnswers = () =>
+  getText(UPSTREAM, { answerTimeoutMs: UPSTREAM_PATIENCE_MS }).then(
+    () => true,
+    () => false,
+  );
+
+interface Surroundings {
+  lab: Lab;
+  mirror?: MirrorService;
+}
+
+async function buildParts(): Promise<void> {
+  const bar = progress("Parts of the cluster (upstream cannot be reached: from the Go module proxy)");
+  try {
+    await Promise.all(USUAL_PARTS.map((part) => ensurePublished(wanted(part))));
+    bar.done("ready");
+  } catch (error) {
+    bar.fail();
+    throw error;
+  }
+}
+
+/** All that is needed, at once. What fails first is told without waiting for a long build, and then no lab stays. */
+function prepare(hosts: readonly string[]): Promise<Surroundings> {
   return interruptible(async (signal) => {
     const failed = new AbortController();
-    const pulumi = ensurePulumi();
-    pulumi.catch(() => failed.abort());
+    const parts = upstreamAnswers().then(async (answers) => (answers ? "upstream" : (await buildParts(), "built")));
+    const builds = Promise.all([ensurePulumi(), parts]);
+    builds.catch(() => failed.abort());
     const starting = startLab(hosts, AbortSignal.any([signal, failed.signal]));
     const lab = await starting.catch(async (error: unknown) => {
-      if (failed.signal.aborted) await pulumi;
+      if (failed.signal.aborted) await builds;
       throw error;
     });
-    await pulumi.catch(async (error: unknown) => {
+    try {
+      const [, from] = await builds;
+      return from === "upstream" ? { lab } : { lab, mirror: await mirrorService(lab, signal) };
+    } catch (error) {
       await labDown(labName());
       throw error;
-    });
-    return lab;
+    }
   });
+}
+
+/** kubectl of the cluster's own version, by the address and certificate that any user gets. */
+async function showCluster(): Promise<void> {
+  const kubectl = join(home().dir, "kubernetes", KUBERNETES_VERSION, machineArch(), "kubectl");
+  const flags = ["--kubeconfig", kubeconfigPath(home())];
+  await run("chmod", ["755", kubectl]);
+  const { stdout } = await run(kubectl, [...flags, "get", "nodes,pods", "-A"]);
+  console.log(`\n$ kubectl get nodes,pods -A\n${stdout.trimEnd()}`);
 }
 
 function describe(lab: Lab): string {
@@ -138,6 +185,7 @@ function describe(lab: Lab): string {
     "",
     `running: ${lab.hosts.map(({ name, address }) => `${name} (${address})`).join(", ")}; the lab is in ${path(lab.dir)}`,
     `state:   ${path(home().state)} (Pulumi, encrypted with ${path(home().passphrase)})`,
+    `cluster: export KUBECONFIG=${path(kubeconfigPath(home()))}`,
     `log in:  ssh -F ${path(lab.sshConfig)} ${lab.hosts[0]?.name ?? ""}`,
     `change:  edit ${file}`,
     `preview: npx kubexm preview -f ${file}`,
@@ -149,11 +197,14 @@ function describe(lab: Lab): string {
 
 async function up(args: DemoArguments): Promise<number> {
   const hosts = demoHosts(args);
-  const lab = await prepare([...hosts.masters, ...hosts.workers]);
+  const surroundings = await prepare([...hosts.masters, ...hosts.workers]);
+  const { lab } = surroundings;
   forgetOtherLab(lab);
-  writeCluster(lab, hosts);
+  writeCluster(surroundings, hosts);
   const code = await apply("up");
-  if (code === 0) console.log(describe(lab));
+  if (code !== 0) return code;
+  await showCluster();
+  console.log(describe(lab));
   return code;
 }
 

@@ -1,10 +1,6 @@
-import { clusterName, readCluster } from "../resources/config/index.js";
-import { driftOf, type DriftReport, type Stored } from "../resources/provider.js";
-import { UserError } from "../toolchain/errors.js";
-import { ensurePulumi } from "../toolchain/pulumi.js";
-import { engine } from "./engine.js";
-import { homeOf, prepare } from "./home.js";
+import { driftOf, type DriftReport } from "../resources/provider.js";
 import { fileFlags } from "./file-flags.js";
+import { storedOf } from "./stored.js";
 
 const HELP = `kubexm drift [-f cluster.yaml] [--json]: look at every host for what differs from the last up; nothing is changed
 
@@ -12,33 +8,6 @@ const HELP = `kubexm drift [-f cluster.yaml] [--json]: look at every host for wh
       --json                 print what was found as JSON
 
 exit code: 0 nothing differs, 2 something does, 1 a host could not be looked at (the others are still told)`;
-
-/** The resources of the stack with their secrets in clear: they hold what is needed to reach the hosts. */
-async function stored(file: string): Promise<Stored[]> {
-  const name = clusterName(readCluster(file));
-  if (name === undefined) throw new UserError(`${file}: metadata.name is missing; write the cluster's name there`);
-  const { bin, env, version } = await ensurePulumi();
-  const home = homeOf(name, file);
-  const backend = prepare(home, env);
-  const stack = process.env["PULUMI_STACK"] ?? name;
-  const pulumi = engine(bin, version, () => true);
-  const { stdout } = await pulumi.run(["stack", "export", "--show-secrets", "--stack", stack], home.work, backend.env);
-  const { deployment } = JSON.parse(stdout) as { deployment: { resources?: Stored[] } };
-  return (deployment.resources ?? []).map(({ type, outputs }) => ({ type, outputs: plain(outputs) }));
-}
-
-const SECRET_KEY = "4dabf18193072939515e22adb298388d";
-
-/** An exported secret is wrapped; its value is JSON text. */
-function unwrap(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(unwrap);
-  if (typeof value !== "object" || value === null) return value;
-  if (SECRET_KEY in value && "plaintext" in value) return JSON.parse(String(value.plaintext)) as unknown;
-  return plain(value as Record<string, unknown>);
-}
-
-const plain = (tree: Readonly<Record<string, unknown>> = {}) =>
-  Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, unwrap(value)]));
 
 const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
@@ -66,7 +35,8 @@ export async function driftCommand(argv: readonly string[]): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  const report = await driftOf(await stored(file));
+  const { resources } = await storedOf(file);
+  const report = await driftOf(resources);
   console.log(json ? JSON.stringify(report, null, 2) : text(report));
   if (report.unseen.length > 0) return 1;
   return report.drift.length > 0 ? 2 : 0;

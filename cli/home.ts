@@ -12,6 +12,7 @@ export const PROJECT: ProjectSettings = {
   runtime: { name: "nodejs", options: { typescript: false } },
 };
 const PARALLEL = "64";
+const LIGHT_SDK = join(__dirname, "light-sdk.js");
 /** Tells the program and the provider where the files of the cluster are kept. */
 export const CLUSTER_DIR = "KUBEXM_CLUSTER_DIR";
 
@@ -92,7 +93,11 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
   mkdirSync(home.work, { recursive: true });
   mkdirSync(home.logs, { recursive: true });
   linkPackages(home.work);
-  const common: Env = { ...pulumiEnv, PULUMI_PARALLEL: user["PULUMI_PARALLEL"] ?? PARALLEL };
+  const common: Env = {
+    ...pulumiEnv,
+    PULUMI_PARALLEL: user["PULUMI_PARALLEL"] ?? PARALLEL,
+    NODE_OPTIONS: [user["NODE_OPTIONS"] ?? "", `--require ${JSON.stringify(LIGHT_SDK)}`].join(" ").trim(),
+  };
   const url = user["PULUMI_BACKEND_URL"];
   if (url !== undefined) {
     const address = absoluteFileUrl(url, process.cwd());

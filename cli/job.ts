@@ -1,14 +1,21 @@
-import { RunError } from "@pulumi/pulumi";
+import { RunError, unsecret } from "@pulumi/pulumi";
+import { sourcesFor } from "../artifacts/index.js";
 import { Cluster } from "../index.js";
 import type { ClusterFile } from "../resources/config/index.js";
-import { CLUSTER_DIR, homeOf } from "./home.js";
+import { neededFiles } from "../resources/modules/files.js";
+import { CLUSTER_DIR, type Home, homeOf } from "./home.js";
+import { writeKubeconfig } from "./kubeconfig.js";
 import type { Job } from "./pulumi.js";
 import { clusterOf } from "./stack-config.js";
 
 /** What a person has to mend is told without the stack of the program. */
-function build({ name, spec }: ClusterFile): void {
+function build({ name, spec }: ClusterFile, home: Home) {
   try {
-    new Cluster(name, spec);
+    const { kubeconfig } = new Cluster(name, spec);
+    unsecret(kubeconfig).apply((text) => {
+      if (text !== "") writeKubeconfig(home, text);
+    });
+    return { kubeconfig };
   } catch (error) {
     throw error instanceof Error && /^(User|Argument)Error$/.test(error.name) ? new RunError(error.message) : error;
   }
@@ -18,6 +25,7 @@ function build({ name, spec }: ClusterFile): void {
 export async function clusterJob(file: string, tell: (line: string) => void = () => undefined): Promise<Job> {
   const { warnings, ...cluster } = await clusterOf(file);
   warnings.forEach(tell);
-  process.env[CLUSTER_DIR] = homeOf(cluster.name, file).dir;
-  return { cluster: cluster.name, program: () => Promise.resolve(build(cluster)) };
+  const home = homeOf(cluster.name, file);
+  process.env[CLUSTER_DIR] = home.dir;
+  return { cluster: cluster.name, program: () => Promise.resolve(build(cluster, home)) };
 }

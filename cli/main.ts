@@ -67,6 +67,11 @@ export const VERBS: readonly Verb[] = [
     run: async (argv) => (await import("./fetch.js")).fetchCommand(argv),
   },
   {
+    name: "kubeconfig",
+    usage: "[-f cluster.yaml]  write the administrator's kubeconfig again, and print where it is",
+    run: async (argv) => (await import("./kubeconfig.js")).kubeconfigCommand(argv),
+  },
+  {
     name: "lab",
     usage: "up|down|status|ssh …  hosts to try it on, on this machine",
     run: async (argv) => (await import("../lab/main.js")).labCommand([...argv]),

@@ -1,5 +1,6 @@
+import "./light-sdk.js";
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { type EngineEvent, LocalWorkspace, type PulumiFn } from "@pulumi/pulumi/automation";
 import { ensurePulumi } from "../toolchain/pulumi.js";
@@ -7,8 +8,9 @@ import { claim } from "./claim.js";
 import { type Engine, PulumiError, engine } from "./engine.js";
 import type { PulumiArguments, PulumiVerb } from "./flags.js";
 import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment } from "./home.js";
+import { kubeconfigPath } from "./kubeconfig.js";
 import { type StackExport, settlePending } from "./pending.js";
-import { type Result, report } from "./report.js";
+import { report } from "./report.js";
 import { type Screen, screen } from "./screen.js";
 import { clearDeadLocks, endStrays } from "./stale.js";
 import { isPlan, summary } from "./words.js";
@@ -80,11 +82,11 @@ function passSignals(pulumi: Engine): { signal(): keyof typeof EXIT | undefined;
 
 const silent: Screen = { print: () => undefined, live: () => undefined, end: () => undefined };
 
-function printOutputs(outputs: Result["outputs"]): void {
-  for (const [name, value] of Object.entries(outputs)) console.log(`${name}: ${text(value)}`);
+/** The stack's only output is too long and too secret for a terminal: it is a file. */
+function tellKubeconfig(home: Home): void {
+  const path = kubeconfigPath(home);
+  if (existsSync(path)) console.log(`kubeconfig: ${relative(process.cwd(), path)}`);
 }
-
-const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
 /** One run of Pulumi on the cluster, the program inline, from the arguments to the exit code. */
 export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Job): Promise<number> {
@@ -139,9 +141,10 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
         ? { onOutput: (chunk: string) => process.stdout.write(chunk), color: process.stdout.isTTY ? "always" : "never" }
         : { suppressProgress: true, suppressOutputs: true }),
     });
-    const { counts, outputs } = view.end();
+    const { counts } = view.end();
     if (json) return EXIT.ok;
-    if (verb === "up" && !quiet) printOutputs(outputs);
+    if (verb === "up" && !plan && !quiet) tellKubeconfig(home);
+    if (verb === "destroy" && !plan) rmSync(kubeconfigPath(home), { force: true });
     console.log(summary(verb, plan, counts, Date.now() - since));
     return EXIT.ok;
   } catch (error) {

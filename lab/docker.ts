@@ -1,4 +1,4 @@
-import { alive } from "./owner.js";
+import { alive } from "../toolchain/owner.js";
 import { UserError } from "../toolchain/errors.js";
 import { progress } from "../toolchain/progress.js";
 import { type RunOptions, run } from "../toolchain/process.js";

@@ -30,7 +30,7 @@ import { ensureImage } from "./image.js";
 import { DIR_LABEL, type FoundLab, containersOf, foundLabs, removeAndRelease, removeLeftOvers } from "./labs.js";
 import { withLock } from "./lock.js";
 import { CLUSTER_RANGES, type LabNetwork, createNetworks, openNetworks } from "./network.js";
-import { owner } from "./owner.js";
+import { owner } from "../toolchain/owner.js";
 import { BASTION, type LabHost, type LabOptions, checkLabName, planHosts, planLab, planNetworks } from "./plan.js";
 
 export { labExec, restartHost, startHost, stopHost } from "./host.js";

@@ -6,7 +6,7 @@ import { run } from "../toolchain/process.js";
 import { type Progress, progress } from "../toolchain/progress.js";
 import { type Docker, docker, dockerLines, isRoot, needCommands } from "./docker.js";
 import { withLock } from "./lock.js";
-import { owner } from "./owner.js";
+import { owner } from "../toolchain/owner.js";
 
 const SUITE = "bookworm"; // systemd 252: newer ones refuse the cgroup version 1 that some machines still have.
 const REPOSITORY = "kubexm-lab";

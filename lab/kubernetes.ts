@@ -1,7 +1,7 @@
 import type { Mirror } from "./mirror/serve.js";
 
 /** What the mirror builds, where the catalogue's choice for Kubernetes is another. */
-const VERSION = "v1.35.4";
+export const KUBERNETES_VERSION = "v1.35.4";
 const CONTAINERD = "2.2.9";
 
 const REGISTRIES = ["registry.k8s.io", "ghcr.io", "docker.io"];
@@ -12,7 +12,7 @@ const REGISTRIES = ["registry.k8s.io", "ghcr.io", "docker.io"];
  */
 export function labKubernetes(): Record<string, unknown> {
   return {
-    version: VERSION,
+    version: KUBERNETES_VERSION,
     containerRuntime: {
       containerd: { config: { plugins: { "io.containerd.cri.v1.runtime": { restrict_oom_score_adj: true } } } },
     },

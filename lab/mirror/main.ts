@@ -1,9 +1,10 @@
-import { readFile, readdir } from "node:fs/promises";
+import { readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { cacheDir } from "../../toolchain/cache.js";
 import { UserError, messageOf } from "../../toolchain/errors.js";
+import { owner } from "../../toolchain/owner.js";
 import { builtSize, wanted } from "./build.js";
 import { ensurePublished } from "./images.js";
 import { PARTS } from "./parts.js";
@@ -11,7 +12,8 @@ import { USUAL_PARTS, startMirror } from "./serve.js";
 
 const USAGE = `kubexm lab mirror: builds the parts of a cluster from the Go module proxy and serves them as upstream does
   build [PART…]                       PART is name or name@version; without any, what a usual cluster needs
-  serve [--parts A,B] [--address IP]  until ^C
+  serve [--parts A,B] [--address IP] [--record FILE]
+                                      until ^C; FILE tells where, as soon as all parts are there
   list                                parts and the versions that have been tried
   status                              what is built, and which mirrors run`;
 
@@ -37,15 +39,30 @@ async function build(parts: readonly string[]): Promise<number> {
   return 0;
 }
 
-async function serve(parts: readonly string[] | undefined, address: string | undefined): Promise<number> {
-  const mirror = await startMirror({ ...(parts && { parts }), ...(address !== undefined && { address }) });
-  print([...Object.entries(mirror.urls), ["ca", mirror.caPath]]);
+interface Serve {
+  parts?: string | undefined;
+  address?: string | undefined;
+  record?: string | undefined;
+}
+
+async function serve({ parts, address, record }: Serve): Promise<number> {
+  const mirror = await startMirror({
+    ...(parts !== undefined && { parts: parts.split(",") }),
+    ...(address !== undefined && { address }),
+  });
+  const { urls, caPath } = mirror;
+  print([...Object.entries(urls), ["ca", caPath]]);
   const signal = new AbortController();
   const stopped = Promise.race(["SIGINT", "SIGTERM"].map((name) => once(process, name, { signal: signal.signal })));
   try {
     await Promise.race([
       stopped,
-      mirror.ready.then(() => console.log(`${mirror.parts.size} parts ready`)).then(() => stopped),
+      mirror.ready
+        .then(() =>
+          record === undefined ? undefined : writeFile(record, JSON.stringify({ owner: owner(), urls, caPath })),
+        )
+        .then(() => console.log(`${mirror.parts.size} parts ready`))
+        .then(() => stopped),
     ]);
     return 0;
   } finally {
@@ -101,7 +118,12 @@ export async function mirrorCommand(argv: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...argv],
     allowPositionals: true,
-    options: { parts: { type: "string" }, address: { type: "string" }, help: { type: "boolean", short: "h" } },
+    options: {
+      parts: { type: "string" },
+      address: { type: "string" },
+      record: { type: "string" },
+      help: { type: "boolean", short: "h" },
+    },
   });
   const [verb, ...rest] = positionals;
   if (values.help) {
@@ -109,7 +131,7 @@ export async function mirrorCommand(argv: readonly string[]): Promise<number> {
     return 0;
   }
   if (verb === "build") return build(rest);
-  if (verb === "serve") return serve(values.parts?.split(","), values.address);
+  if (verb === "serve") return serve(values);
   if (verb === "list") return list();
   if (verb === "status") return status();
   throw new UserError(USAGE);

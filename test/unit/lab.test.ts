@@ -9,7 +9,7 @@ import { makeSshKey } from "../../lab/key.js";
 import { withLock } from "../../lab/lock.js";
 import { upOptions } from "../../lab/main.js";
 import { addressIn, freeSubnets, parseRange } from "../../lab/network.js";
-import { alive, owner } from "../../lab/owner.js";
+import { alive, owner } from "../../toolchain/owner.js";
 import { parseSpec } from "../../resources/config/index.js";
 import { type LabOptions, planHosts, planLab, planNetworks } from "../../lab/plan.js";
 
