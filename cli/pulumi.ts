@@ -1,4 +1,5 @@
 import "./light-sdk.js";
+import "./light-sdk.js";
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { createInterface } from "node:readline/promises";

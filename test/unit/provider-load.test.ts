@@ -29,3 +29,14 @@ test("a component's class can be extended, and what it makes is known as its own
   assert.equal(Mine.definition, Chrony.definition);
   assert.equal(Chrony.definition.kind, "Chrony");
 });
+
+test("Pulumi's SDK does without its compiler and npm, and has them when it is asked for what needs them", () => {
+  const light = JSON.stringify(join(__dirname, "..", "..", "cli", "light-sdk.js"));
+  const sdk = `require(${light}); const { runtime } = require("@pulumi/pulumi")`;
+  const heavy = ["typescript", "@npmcli/arborist"];
+  const loaded = packagesOf(sdk);
+  assert.ok(loaded.includes("@pulumi/pulumi"));
+  for (const name of heavy) assert.ok(!loaded.includes(name), `${name} is loaded`);
+  const asked = `${sdk}; runtime.serializeFunction(() => () => 42).then(({ text }) => console.log(text.includes("42")))`;
+  assert.equal(execFileSync(process.execPath, ["-e", asked], { encoding: "utf8" }).trim(), "true");
+});
