@@ -1,8 +1,6 @@
 import { RunError, unsecret } from "@pulumi/pulumi";
-import { sourcesFor } from "../artifacts/index.js";
 import { Cluster } from "../index.js";
 import type { ClusterFile } from "../resources/config/index.js";
-import { neededFiles } from "../resources/modules/files.js";
 import { CLUSTER_DIR, type Home, homeOf } from "./home.js";
 import { writeKubeconfig } from "./kubeconfig.js";
 import type { Job } from "./pulumi.js";
