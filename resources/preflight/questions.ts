@@ -46,13 +46,13 @@ export function reachOf(spec: ClusterSpec, host: string): Omit<Reach, "address">
   const roles = all.find((row) => row.host.name === host)?.roles ?? [];
   const node = roles.includes("master") || roles.includes("worker");
   if (spec.kubernetes.type === "none") return [];
-  const keepsEtcd = roles.includes("etcd");
+  const keepsEtcd = holdsEtcd(spec, roles);
   const registry = portsFor(spec, ["registry"]).map((port) => parseInt(port, 10));
   return all
     .filter((other) => other.host.name !== host)
     .flatMap((other) => {
       const has = (role: Role) => other.roles.includes(role);
-      const etcd = has("etcd") && spec.etcd.type === "kubexm";
+      const etcd = holdsEtcd(spec, other.roles);
       const ports = [
         ...(node && has("master") ? [6443] : []),
         ...(etcd && (keepsEtcd || roles.includes("master")) ? [2379] : []),
