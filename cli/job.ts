@@ -1,14 +1,18 @@
 import { RunError, unsecret } from "@pulumi/pulumi";
+import { sourcesFor } from "../artifacts/index.js";
 import { Cluster } from "../index.js";
 import type { ClusterFile } from "../resources/config/index.js";
+import { neededFiles } from "../resources/modules/files.js";
 import { CLUSTER_DIR, type Home, homeOf } from "./home.js";
 import { writeKubeconfig } from "./kubeconfig.js";
 import type { Job } from "./pulumi.js";
 import { clusterOf } from "./stack-config.js";
 
 /** What a person has to mend is told without the stack of the program. */
-function build({ name, spec }: ClusterFile, home: Home) {
+async function build({ name, spec }: ClusterFile, home: Home) {
   try {
+    // Pulumi waits for ever for a resource whose argument fails. What is found out here is recorded, and there then.
+    if (spec.kubernetes.type !== "none") await sourcesFor(spec, neededFiles(spec));
     const { kubeconfig } = new Cluster(name, spec);
     unsecret(kubeconfig).apply((text) => {
       if (text !== "") writeKubeconfig(home, text);
@@ -25,5 +29,5 @@ export async function clusterJob(file: string, tell: (line: string) => void = ()
   warnings.forEach(tell);
   const home = homeOf(cluster.name, file);
   process.env[CLUSTER_DIR] = home.dir;
-  return { cluster: cluster.name, program: () => Promise.resolve(build(cluster, home)) };
+  return { cluster: cluster.name, program: () => build(cluster, home) };
 }
