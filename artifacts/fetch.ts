@@ -55,8 +55,8 @@ async function bring({ name, sha256, addresses }: Wanted): Promise<void> {
       onProgress: (...bytes) => heard(sha256).forEach((one) => one.bytes(...bytes)),
       onFailure: (url, reason) => heard(sha256).forEach((one) => one.failed(`${url}: ${reason}`)),
     });
-    // It is linked into folders where people work.
-    await chmod(to, 0o444);
+    // It is linked into folders where people work, and where kubectl may be run.
+    await chmod(to, 0o555);
     checked.add(sha256);
   };
   const fill = () => once(keyOf(sha256), (dir) => queue.add(() => get(dir)));

@@ -173,7 +173,6 @@ function prepare(hosts: readonly string[]): Promise<Surroundings> {
 async function showCluster(): Promise<void> {
   const kubectl = join(home().dir, "kubernetes", KUBERNETES_VERSION, machineArch(), "kubectl");
   const flags = ["--kubeconfig", kubeconfigPath(home())];
-  await run("chmod", ["755", kubectl]);
   const { stdout } = await run(kubectl, [...flags, "get", "nodes,pods", "-A"]);
   console.log(`\n$ kubectl get nodes,pods -A\n${stdout.trimEnd()}`);
 }

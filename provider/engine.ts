@@ -215,12 +215,13 @@ async function change(remote: Remote, work: Work, script: Command, mark: string,
 
 /** Each owner has a folder of its own, so that one that ends does not take away what another is uploading. */
 async function sendBodies(remote: Remote, owner: string, steps: readonly Step[], ctx: Context): Promise<void> {
-  const bodies = new Map(steps.flatMap((step) => step.bodies ?? []).map((body) => [body.sha256, body]));
+  const all = steps.flatMap((step) => step.bodies ?? []);
+  const bodies = new Map(all.map((body) => [body.sha256, body]));
   if (bodies.size === 0) return;
+  await Promise.all(all.map((body) => body.ready?.(ctx.tell)));
   await remote.run(sh`umask 077; mkdir -p ${staging}/${owner}`, { title: "make room for uploads" });
   await Promise.all(
     [...bodies.values()].map(async (body) => {
-      await body.ready?.(ctx.tell);
       const bytes = await body.size();
       const since = Date.now();
       ctx.tell(`upload ${(bytes / 1e6).toFixed(1)} MB`);
