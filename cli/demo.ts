@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
+import { fetchFile, sourcesFor, wantedFile } from "../artifacts/index.js";
 import { type Lab, labClusterYaml, labDown, labUp, openLab } from "../lab/hosts.js";
-import { labKubernetesFrom, KUBERNETES_VERSION } from "../lab/kubernetes.js";
+import { labKubernetesFrom } from "../lab/kubernetes.js";
 import { machineArch, wanted } from "../lab/mirror/build.js";
 import { ensurePublished } from "../lab/mirror/images.js";
 import { USUAL_PARTS } from "../lab/mirror/serve.js";
@@ -19,6 +20,7 @@ import { homeOf } from "./home.js";
 import { clusterJob } from "./job.js";
 import { kubeconfigPath } from "./kubeconfig.js";
 import { runPulumi } from "./pulumi.js";
+import { clusterOf } from "./stack-config.js";
 import { UsageError } from "./usage.js";
 
 const NAME = "demo";
@@ -171,7 +173,11 @@ function prepare(hosts: readonly string[]): Promise<Surroundings> {
 
 /** kubectl of the cluster's own version, by the address and certificate that any user gets. */
 async function showCluster(): Promise<void> {
-  const kubectl = join(home().dir, "kubernetes", KUBERNETES_VERSION, machineArch(), "kubectl");
+  const { spec } = await clusterOf(clusterFile());
+  const id = { name: "kubectl", version: spec.kubernetes.version, arch: machineArch() } as const;
+  const file = wantedFile(id, await sourcesFor(spec, [id]));
+  await fetchFile(file, () => undefined);
+  const kubectl = join(home().dir, file.place);
   const flags = ["--kubeconfig", kubeconfigPath(home())];
   const { stdout } = await run(kubectl, [...flags, "get", "nodes,pods", "-A"]);
   console.log(`\n$ kubectl get nodes,pods -A\n${stdout.trimEnd()}`);
