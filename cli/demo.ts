@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
-import { fetchFile, sourcesFor, wantedFile } from "../artifacts/index.js";
+import { fetchFile, sourcesFor, versionsFor, wantedFile } from "../artifacts/index.js";
 import { type Lab, labClusterYaml, labDown, labUp, openLab } from "../lab/hosts.js";
 import { labKubernetesFrom } from "../lab/kubernetes.js";
 import { machineArch, wanted } from "../lab/mirror/build.js";
@@ -174,7 +174,7 @@ function prepare(hosts: readonly string[]): Promise<Surroundings> {
 /** kubectl of the cluster's own version, by the address and certificate that any user gets. */
 async function showCluster(): Promise<void> {
   const { spec } = await clusterOf(clusterFile());
-  const id = { name: "kubectl", version: spec.kubernetes.version, arch: machineArch() } as const;
+  const id = { name: "kubectl", version: versionsFor(spec).kubernetes, arch: machineArch() } as const;
   const file = wantedFile(id, await sourcesFor(spec, [id]));
   await fetchFile(file, () => undefined);
   const kubectl = join(home().dir, file.place);
