@@ -27,11 +27,13 @@ interface Row {
   coredns: string;
   pause: string;
   containerd: string;
+  leastContainerd: string;
 }
 
 interface Catalogue {
   files: Record<FileName, { url: string; sums: string; folder: string }>;
   kubernetes: Row[];
+  containerdTested: Record<string, string[]>;
   common: { runc: string; cniPlugins: string; crictl: string; flannel: string; flannelCni: string };
   images: string[];
   zones: Record<string, { url: string; replaces: string }[]>;
@@ -54,7 +56,7 @@ const checksums = onFirstUse(() => data("checksums.yaml") as Checksums);
 
 export const bare = (version: string) => version.replace(/^v/, "");
 const numbers = (version: string) => bare(version).split(/[.-]/).map(Number);
-const minorOf = (version: string) => numbers(version).slice(0, 2).join(".");
+export const minorOf = (version: string) => numbers(version).slice(0, 2).join(".");
 
 /** Whether `a` is older than `b`; what follows a third number does not count. */
 export function older(a: string, b: string): boolean {
@@ -71,6 +73,17 @@ export const minors = (): string[] => [...new Set(catalogue().kubernetes.map(({ 
 /** What belongs to a Kubernetes version, if its minor is known. */
 export const rowOf = (kubernetes: string): Row | undefined =>
   catalogue().kubernetes.findLast(({ from }) => minorOf(from) === minorOf(kubernetes) && !older(kubernetes, from));
+
+/** The first tested patch releases of containerd's minors for a Kubernetes version, as far as that is published. */
+export const testedContainerd = (kubernetes: string): string[] | undefined =>
+  catalogue().containerdTested[minorOf(kubernetes)];
+
+/** The newest etcd that any Kubernetes here brings. */
+export const newestEtcd = (): string =>
+  catalogue()
+    .kubernetes.map(({ etcd }) => etcd)
+    .sort(byAge)
+    .at(-1) ?? "";
 
 export const common = () => catalogue().common;
 export const imageNames = () => catalogue().images;

@@ -1,18 +1,9 @@
+import { minorOf as lineOf, minors, newestEtcd, older, rowOf, testedContainerd } from "../../artifacts/catalogue";
 import type { Path, Severity } from "./problems";
 import type { Finding, Rule } from "./rule";
 import { minorOf, type ClusterSpec } from "./schema";
 
-type Version = readonly [number, number, number];
-
 const KUBERNETES: Path = ["kubernetes", "version"];
-const OLDEST_MINOR = 31;
-const NEWEST_MINOR = 37;
-
-const numbers = (text: string): Version => {
-  const [major = 0, minor = 0, patch = 0] = text.replace(/^v/, "").split(/[.-]/).map(Number);
-  return [major, minor, patch];
-};
-const below = (a: Version, b: Version) => (a[0] - b[0] || a[1] - b[1] || a[2] - b[2]) < 0;
 
 const at = (path: Path, message: string, ...because: Path[]): Finding[] => [
   { path, because: [KUBERNETES, ...because], message },
@@ -20,33 +11,24 @@ const at = (path: Path, message: string, ...because: Path[]): Finding[] => [
 
 const minor = (spec: ClusterSpec) => minorOf(spec.kubernetes.version);
 
-function tooOld({ kubernetes: { version } }: ClusterSpec): Finding[] {
-  const [major, minor] = numbers(version);
-  return major === 1 && minor >= OLDEST_MINOR
-    ? []
-    : [{ path: KUBERNETES, message: `Kubernetes is set up from 1.${OLDEST_MINOR} on; write for example v1.35.4` }];
-}
+const outside = (spec: ClusterSpec, wrong: (oldest: string, newest: string, version: string) => string | undefined) => {
+  const { version } = spec.kubernetes;
+  const [oldest = "", newest = ""] = [minors().at(0), minors().at(-1)];
+  const message = rowOf(version) === undefined ? wrong(oldest, newest, version) : undefined;
+  return message === undefined ? [] : [{ path: KUBERNETES, message }];
+};
+
+const tooOld = (spec: ClusterSpec): Finding[] =>
+  outside(spec, (oldest, _, version) =>
+    older(version, oldest) ? `Kubernetes is set up from ${oldest} on; write for example v1.35.4` : undefined,
+  );
 
 const tooNew = (spec: ClusterSpec): Finding[] =>
-  minor(spec) <= NEWEST_MINOR
-    ? []
-    : [
-        {
-          path: KUBERNETES,
-          message: `kubexm knows Kubernetes up to 1.${NEWEST_MINOR}; write that, or take a newer kubexm`,
-        },
-      ];
-
-/** The earliest patch releases of each minor that containerd's project tests with a Kubernetes minor (containerd.io/releases). */
-const CONTAINERD: Readonly<Record<number, Readonly<Record<string, number>>>> = {
-  31: { "1.7": 20, "1.6": 34, "2.0": 0 },
-  32: { "1.7": 24, "1.6": 36, "2.0": 1 },
-  33: { "1.7": 24, "2.0": 4, "2.1": 0 },
-  34: { "1.7": 28, "2.0": 6, "2.1": 3 },
-  35: { "1.7": 28, "2.1": 5, "2.2": 0 },
-};
-/** The kubelet asks the runtime for its cgroup driver from here on, and containerd 1.x does not answer. */
-const CONTAINERD_2_SINCE = 36;
+  outside(spec, (_, newest, version) =>
+    older(newest, version)
+      ? `kubexm sets up Kubernetes up to ${newest}; write that, or take a newer kubexm`
+      : undefined,
+  );
 
 interface Named {
   path: Path;
@@ -64,29 +46,24 @@ function containerdVersion({ kubernetes: { containerRuntime } }: ClusterSpec): N
 
 function containerdTooOld(spec: ClusterSpec): Finding[] {
   const found = containerdVersion(spec);
-  if (found === undefined) return [];
-  const least: Version = minor(spec) >= CONTAINERD_2_SINCE ? [2, 0, 0] : [1, 6, 0];
-  if (!below(numbers(found.version), least)) return [];
+  const least = rowOf(spec.kubernetes.version)?.leastContainerd;
+  if (found === undefined || least === undefined || !older(found.version, least)) return [];
   return at(
     found.path,
-    `Kubernetes 1.${minor(spec)} does not run on containerd ${found.version}; write ${least.join(".")} or newer`,
+    `Kubernetes 1.${minor(spec)} does not run on containerd ${found.version}; write ${least} or newer`,
   );
 }
 
 function containerdUntested(spec: ClusterSpec): Finding[] {
   const found = containerdVersion(spec);
-  const tested = CONTAINERD[minor(spec)];
+  const tested = testedContainerd(spec.kubernetes.version);
   if (found === undefined || tested === undefined || containerdTooOld(spec).length > 0) return [];
-  const [major, second, patch] = numbers(found.version);
-  const known = Object.keys(tested).map((line) => numbers(line));
-  const newest = known.every((line) => below(line, [major, second, 0]));
-  if (newest || patch >= (tested[`${major}.${second}`] ?? Infinity)) return [];
-  const wanted = Object.entries(tested)
-    .map(([line, first]) => `${line}.${first}`)
-    .join(", ");
+  const line = tested.find((first) => lineOf(first) === lineOf(found.version));
+  const fits = line === undefined ? tested.every((first) => older(first, found.version)) : !older(found.version, line);
+  if (fits) return [];
   return at(
     found.path,
-    `containerd ${found.version} is not tested with Kubernetes 1.${minor(spec)}; write one of ${wanted}, or newer`,
+    `containerd ${found.version} is not tested with Kubernetes 1.${minor(spec)}; write one of ${tested.join(", ")}, or newer`,
   );
 }
 
@@ -109,26 +86,20 @@ function twoVersions({ kubernetes: { containerRuntime } }: ClusterSpec): Finding
   ];
 }
 
-/** The oldest etcd kubeadm accepts, from that Kubernetes minor on. */
-const ETCD: readonly (readonly [number, Version])[] = [
-  [35, [3, 5, 24]],
-  [34, [3, 5, 21]],
-  [0, [3, 5, 11]],
-];
-const NEWEST_ETCD = 7;
-
-const etcdRule = (wrong: (version: Version, least: Version) => string | undefined) => (spec: ClusterSpec) => {
+const etcdRule = (wrong: (version: string, least: string) => string | undefined) => (spec: ClusterSpec) => {
   const { version } = spec.etcd;
-  const least = ETCD.find(([since]) => minor(spec) >= since)?.[1] ?? ([3, 5, 0] as const);
-  const message = version === undefined ? undefined : wrong(numbers(version), least);
+  const least = rowOf(spec.kubernetes.version)?.leastEtcd;
+  const message = version === undefined || least === undefined ? undefined : wrong(version, least);
   return message === undefined ? [] : at(["etcd", "version"], message);
 };
 
 const etcdTooOld = etcdRule((version, least) =>
-  below(version, least) ? `is too old for this Kubernetes; write ${least.join(".")} or newer` : undefined,
+  older(version, least) ? `is too old for this Kubernetes; write ${least} or newer` : undefined,
 );
-const etcdTooNew = etcdRule(([major, minor]) =>
-  major > 3 || minor > NEWEST_ETCD ? `is newer than kubexm knows; write 3.${NEWEST_ETCD} or older` : undefined,
+const etcdTooNew = etcdRule((version) =>
+  older(lineOf(newestEtcd()), lineOf(version))
+    ? `is newer than kubexm knows; write ${lineOf(newestEtcd())} or older`
+    : undefined,
 );
 
 /** Kubernetes minors each network plugin's project tests its minors with; what is not named is not judged. */
@@ -197,7 +168,7 @@ const rule = (name: string, severity: Severity, check: Rule["check"]): Rule => (
 
 export const VERSION_RULES: readonly Rule[] = [
   rule("kubernetes-too-old", "error", tooOld),
-  rule("kubernetes-too-new", "warning", tooNew),
+  rule("kubernetes-too-new", "error", tooNew),
   rule("containerd-too-old", "error", containerdTooOld),
   rule("containerd-untested", "warning", containerdUntested),
   rule("containerd-two-versions", "error", twoVersions),

@@ -225,7 +225,10 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
   ],
   ["calico", { network: { plugin: "flannel", calico: { vxlanMode: "Always" } } }, undefined],
   ["kubernetes-too-old", kubernetes({ version: "1.30.9" }), "kubernetes.version"],
-  ["kubernetes-too-new", kubernetes({ version: "v1.38.0" }), "kubernetes.version"],
+  ["kubernetes-too-old", kubernetes({ version: "1.33.9" }), "kubernetes.version", /from 1\.34 on/],
+  ["kubernetes-too-old", kubernetes({ version: "1.34.0" }), undefined],
+  ["kubernetes-too-new", kubernetes({ version: "v1.38.0" }), "kubernetes.version", /up to 1\.37/],
+  ["kubernetes-too-new", kubernetes({ version: "v1.37.9" }), undefined],
   ["containerd-too-old", runtime("v1.36.4", "1.7.28"), "kubernetes.containerRuntime.version", /2\.0\.0 or newer/],
   [
     "containerd-too-old",
@@ -240,6 +243,7 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
   ["containerd-untested", runtime("v1.34.1", "1.7.6"), "kubernetes.containerRuntime.version", /1\.7\.28/],
   ["containerd-untested", runtime("v1.35.4", "2.2.1"), undefined],
   ["containerd-untested", runtime("v1.35.4", "2.3.5"), undefined],
+  ["containerd-untested", runtime("v1.36.4", "2.1.9"), "kubernetes.containerRuntime.version", /2\.2\.0, 2\.3\.0/],
   ["containerd-untested", runtime("v1.35.4", "2.0.7"), "kubernetes.containerRuntime.version"],
   [
     "containerd-two-versions",
@@ -253,6 +257,8 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
   ],
   ["etcd-too-old", etcd({ version: "3.5.23" }), "etcd.version", /3\.5\.24/],
   ["etcd-too-old", etcd({ version: "3.5.24" }), undefined],
+  ["etcd-too-old", { ...kubernetes({ version: "1.34.1" }), ...etcd({ version: "3.5.21" }) }, undefined],
+  ["etcd-too-old", { ...kubernetes({ version: "1.34.2" }), ...etcd({ version: "3.5.21" }) }, "etcd.version"],
   ["etcd-too-new", etcd({ version: "3.8.0" }), "etcd.version"],
   [
     "network-plugin-version",
