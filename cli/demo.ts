@@ -8,7 +8,7 @@ import { labKubernetesFrom } from "../lab/kubernetes.js";
 import { machineArch, wanted } from "../lab/mirror/build.js";
 import { ensurePublished } from "../lab/mirror/images.js";
 import { USUAL_PARTS } from "../lab/mirror/serve.js";
-import { type MirrorService, mirrorService } from "../lab/mirror/service.js";
+import { type BalancerService, type MirrorService, balancerService, mirrorService } from "../lab/service.js";
 import { messageOf } from "../toolchain/errors.js";
 import { getText } from "../toolchain/http.js";
 import { run } from "../toolchain/process.js";
@@ -85,10 +85,18 @@ function forgetOtherLab(lab: Lab): void {
 }
 
 /** Written once per lab: what a person changes in it stays. */
-function writeCluster({ lab, mirror }: Surroundings, { masters, workers }: ReturnType<typeof demoHosts>): void {
+function writeCluster(
+  { lab, mirror, balancer }: Surroundings,
+  { masters, workers }: ReturnType<typeof demoHosts>,
+): void {
   if (existsSync(clusterFile())) return;
   const roleGroups = { etcd: masters, master: masters, worker: workers.length > 0 ? workers : masters };
-  const parts = mirror ? labKubernetesFrom(mirror) : {};
+  const parts = {
+    ...(mirror && labKubernetesFrom(mirror)),
+    ...(balancer && {
+      controlPlaneEndpoint: { externalLoadBalancer: "external", lb_address: balancer.address },
+    }),
+  };
   const text = labClusterYaml({ ...lab, name: NAME }, { ...parts, roleGroups, system: { ntpServers: [masters[0]] } });
   writeFileSync(clusterFile(), text, { mode: 0o600 });
 }
@@ -136,6 +144,22 @@ const upstreamAnswers = () =>
 interface Surroundings {
   lab: Lab;
   mirror?: MirrorService;
+  balancer?: BalancerService;
+}
+
+/** Several masters need somebody before them who knows which of them lives. */
+async function serve(lab: Lab, masters: number, built: boolean, signal: AbortSignal): Promise<Surroundings> {
+  return {
+    lab,
+    ...(built && { mirror: await mirrorService(lab, signal) }),
+    ...(masters > 1 && {
+      balancer: await balancerService(
+        lab,
+        lab.hosts.slice(0, masters).map(({ address }) => address),
+        signal,
+      ),
+    }),
+  };
 }
 
 async function buildParts(): Promise<void> {
@@ -150,20 +174,20 @@ async function buildParts(): Promise<void> {
 }
 
 /** All that is needed, at once. What fails first is told without waiting for a long build, and then no lab stays. */
-function prepare(hosts: readonly string[]): Promise<Surroundings> {
+function prepare({ masters, workers }: ReturnType<typeof demoHosts>): Promise<Surroundings> {
   return interruptible(async (signal) => {
     const failed = new AbortController();
     const parts = upstreamAnswers().then(async (answers) => (answers ? "upstream" : (await buildParts(), "built")));
     const builds = Promise.all([ensurePulumi(), parts]);
     builds.catch(() => failed.abort());
-    const starting = startLab(hosts, AbortSignal.any([signal, failed.signal]));
+    const starting = startLab([...masters, ...workers], AbortSignal.any([signal, failed.signal]));
     const lab = await starting.catch(async (error: unknown) => {
       if (failed.signal.aborted) await builds;
       throw error;
     });
     try {
       const [, from] = await builds;
-      return from === "upstream" ? { lab } : { lab, mirror: await mirrorService(lab, signal) };
+      return await serve(lab, masters.length, from === "built", signal);
     } catch (error) {
       await labDown(labName());
       throw error;
@@ -202,7 +226,7 @@ function describe(lab: Lab): string {
 
 async function up(args: DemoArguments): Promise<number> {
   const hosts = demoHosts(args);
-  const surroundings = await prepare([...hosts.masters, ...hosts.workers]);
+  const surroundings = await prepare(hosts);
   const { lab } = surroundings;
   forgetOtherLab(lab);
   writeCluster(surroundings, hosts);

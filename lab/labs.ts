@@ -4,7 +4,7 @@ import { type Docker, LAB_LABEL, OWNER_LABEL, docker, dockerLines, releaseDocker
 import { readRecord } from "./files.js";
 import { BUILD_PREFIX, hasImage, imageTag } from "./image.js";
 import { type LabNetwork, closeNetworks } from "./network.js";
-import { stopService } from "./mirror/service.js";
+import { stopServices } from "./service.js";
 import { alive } from "../toolchain/owner.js";
 
 export const DIR_LABEL = "kubexm.lab.dir";
@@ -64,7 +64,7 @@ async function removeObjects(lab: FoundLab): Promise<void> {
 /** Takes a lab off the machine, whatever is there of it. Call it under the lab lock. */
 export async function removeLab(lab: FoundLab): Promise<void> {
   // A container that was just being made when its maker was stopped can come late, later still on a busy machine.
-  await stopService(lab.dir);
+  await stopServices(lab.dir);
   const later = (ms: number) => () => sleep(ms).then(() => removeObjects(lab));
   await removeObjects(lab).catch(later(1000)).catch(later(4000));
   await rm(lab.dir, { recursive: true, force: true });

@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { UserError, codeOf } from "../toolchain/errors.js";
 import { type Lab, labDir } from "./files.js";
 import { DEFAULT_NAME, labDown, labDownAll, labStatus, labUp, openLab } from "./hosts.js";
+import { balancerCommand } from "./balancer.js";
 import { mirrorCommand } from "./mirror/main.js";
 import type { LabHost, LabOptions } from "./plan.js";
 import { type Snapshot, compare, describeDifferences, snapshot } from "./snapshot.js";
@@ -29,7 +30,8 @@ const USAGE = `usage: kubexm lab VERB [--name NAME]
   ssh HOST [COMMAND]     log in, or run a command
   snapshot HOST FILE     record a host's state
   compare HOST FILE      what is otherwise than in the record; exit code 1 if anything is
-  mirror VERB            parts of a cluster, built here and served as upstream does (kubexm lab mirror --help)`;
+  mirror VERB            parts of a cluster, built here and served as upstream does (kubexm lab mirror --help)
+  balancer serve         a load balancer before API servers: --address IP --to HOST,HOST`;
 
 /** A command line that cannot be understood. */
 class LabUsage extends UserError {
@@ -242,6 +244,7 @@ const VERBS: Readonly<Record<string, (argv: readonly string[]) => Promise<number
   snapshot: takeSnapshot,
   compare: compareWith,
   mirror: mirrorCommand,
+  balancer: balancerCommand,
 };
 
 /** `kubexm lab …`: the exit code. What goes wrong is a UserError of one line. */
