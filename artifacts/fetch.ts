@@ -41,14 +41,14 @@ const heard = (sha256: string) => [...(waiting.get(sha256) ?? [])];
 /** What this process itself has fetched need not be read again. */
 const checked = new Set<string>();
 
-async function bring({ name, sha256, addresses }: Wanted): Promise<void> {
+async function bring({ name, version, arch, sha256, addresses }: Wanted): Promise<void> {
   const get = async (dir: string) => {
     const to = join(dir, "file");
     await download({
       urls: await Promise.all(addresses.map(trusting)),
       sha256,
       to,
-      what: name,
+      what: `${name} ${version} for ${arch}`,
       partial: join(cacheDir(), "partial", sha256),
       answerTimeoutMs: ANSWER_MS,
       advice: ADVICE,

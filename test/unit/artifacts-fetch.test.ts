@@ -116,7 +116,7 @@ for (const [what, listener, asked, reason] of FAULTS) {
     const url = await serve(mirror.listener);
     await assert.rejects(ready(at([url])), (error: Error) => {
       const [first, second = "", third, ...more] = error.message.split("\n");
-      assert.equal(first, "cannot download kubelet:");
+      assert.equal(first, "cannot download kubelet 1.35.4 for amd64:");
       assert.ok(second.startsWith(`  ${url}/dl.k8s.io/release/v1.35.4/bin/linux/amd64/kubelet: `), second);
       assert.match(second, reason);
       assert.match(third ?? "", /^ {2}what to do: .* name a mirror in cluster\.yaml \(mirrors\.files\)$/);
