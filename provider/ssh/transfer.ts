@@ -4,14 +4,14 @@ import PQueue from "p-queue";
 import type { ClientChannel } from "ssh2";
 import { RemoteError, UserError } from "../errors";
 import { sh, type Command } from "../shell";
-import { deferred, judged, knowElevation, perform, run, SHELL_SETUP, type Job, type Seat } from "./exec";
+import { judged, knowElevation, perform, run, SHELL_SETUP, type Job, type Seat } from "./exec";
 import { failure } from "./failure";
 import { roundTrip } from "./link";
 import type { Upload } from "./remote";
 
 const UPLOADS_AT_ONCE = 5;
-/** Sessions that carry blocks; one more reads back what is complete. */
-const STRIPES = 3;
+/** Sessions that carry blocks. */
+const STRIPES = 4;
 const BLOCK = 2 * 1024 * 1024;
 /** One channel carries 2 MiB per round trip: only big bodies over a long way gain by several. */
 const STRIPED_FROM = { bytes: 8 * 1024 * 1024, rttMs: 3 };
@@ -48,15 +48,14 @@ function finish({ body }: Try): Command {
   return sh`case "$r" in *${body.sha256}*) ;; *) echo "the content on the host has the sha256 $r" >&2; exit ${WRONG_CONTENT};; esac; { sync "$t" 2>/dev/null || sync; } && mv -fT -- "$t" "$to"`;
 }
 
-/** Written and hashed at once; "t0" says that all was written. Where tee can, it stops at a full disk. */
+/** Hashed out of the host's memory afterwards: to do both at once, through pipes, takes twice the time. */
 const wholeProgram = (it: Try) =>
-  sh`${header(it)} ${REMOVE_ON_EXIT} ${hasher(it)} e=; tee --output-error=exit </dev/null >/dev/null 2>&1 && e=--output-error=exit; set -C; : >"$t" || exit; set +C; r=$({ { tee $e -- "$t"; echo "t$?" >&3; } | $h; } 3>&1); case "$r" in *t0*) ;; *) exit 74;; esac; ${finish(it)}`;
-/** Reads how many blocks are complete, and hashes the file as far as that. */
-const finalProgram = (it: Try) =>
-  sh`${header(it)} ${REMOVE_ON_EXIT} ${hasher(it)} r=$(at=0; while IFS= read -r n; do dd if="$t" bs=${BLOCK} skip="$at" count=$((n - at)) status=none || exit; at=$n; done | $h); ${finish(it)}`;
+  sh`${header(it)} ${REMOVE_ON_EXIT} ${hasher(it)} set -C; cat >"$t" || exit 74; r=$($h <"$t"); ${finish(it)}`;
+/** What came in blocks, when all are there. */
+const finalProgram = (it: Try) => sh`${header(it)} ${REMOVE_ON_EXIT} ${hasher(it)} r=$($h <"$t"); ${finish(it)}`;
 /** Each block comes after a line with its number, and goes to its place in the file. */
 const stripeProgram = (it: Try) =>
-  sh`${header(it)} while IFS= read -r i; do dd of="$t" bs=${BLOCK} seek="$i" count=1 conv=notrunc iflag=fullblock status=none || exit; echo "$i"; done`;
+  sh`${header(it)} while IFS= read -r i; do dd of="$t" bs=${BLOCK} seek="$i" count=1 conv=notrunc iflag=fullblock status=none || exit; done`;
 
 async function* chunksOf({ body, sent, suspicious }: Try): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
@@ -153,62 +152,23 @@ async function whole(it: Try): Promise<void> {
   );
 }
 
-/** Which blocks are complete on the host, as a count of those without a gap before them. */
-function gapless() {
-  const done = new Set<number>();
-  let count = 0;
-  let ended = false;
-  let wake: () => void = () => undefined;
-  const begun = deferred<undefined>();
-  return {
-    begun: begun.promise,
-    add: (number: number) => {
-      done.add(number);
-      while (done.delete(count)) count++;
-      begun.resolve(undefined);
-      wake();
-    },
-    end: () => {
-      ended = true;
-      begun.resolve(undefined);
-      wake();
-    },
-    counts: async function* (): AsyncGenerator<number> {
-      let said = 0;
-      for (;;) {
-        if (count > said) yield (said = count);
-        else if (ended) return;
-        else await new Promise<void>((resolve) => (wake = resolve));
-      }
-    },
-  };
-}
-
-async function sendCounts(channel: ClientChannel, counts: AsyncIterable<number>): Promise<void> {
-  for await (const count of counts) if (!(await put(channel, `${count}\n`))) return;
-}
-
-/** Blocks go over several sessions to whichever is free, while one more hashes the file behind them. */
+/** Blocks go over several sessions to whichever is free. */
 async function striped(it: Try): Promise<void> {
   const blocks = numbered(chunksOf(it));
-  const complete = gapless();
   const title = `upload ${it.body.to}`;
   const stripe = () =>
-    performed(it, {
-      ...job(it, stripeProgram(it), title, (channel) => sendBlocks(channel, blocks)),
-      onLine: (line) => complete.add(Number(line)),
-    });
-  const final = async () => {
-    // A session for this one only when a block is through: if the host gives few, a stripe must have had the first.
-    await complete.begun;
-    const counts = (channel: ClientChannel) => sendCounts(channel, complete.counts());
-    await performed(it, job(it, finalProgram(it), title, counts));
-  };
-  const stripes = Promise.allSettled(Array.from({ length: STRIPES }, stripe)).finally(complete.end);
-  const [sent, [checked]] = await Promise.all([stripes, Promise.allSettled([final()])]);
+    performed(
+      it,
+      job(it, stripeProgram(it), title, (channel) => sendBlocks(channel, blocks)),
+    );
+  const sent = await Promise.allSettled(Array.from({ length: STRIPES }, stripe));
   await blocks.return(undefined);
-  const failed = [...sent, checked].find((result) => result.status === "rejected");
-  if (!failed) return;
+  const failed = sent.find((result) => result.status === "rejected");
+  if (!failed)
+    return performed(
+      it,
+      job(it, finalProgram(it), title, () => Promise.resolve()),
+    );
   await run(it.seat, sh`rm -f -- ${it.temp}`, { timeout: 30 }).catch(() => undefined);
   throw failed.reason;
 }
