@@ -17,7 +17,7 @@ import { ensurePulumi } from "../toolchain/pulumi.js";
 import { codeOf, exitWith } from "./exit.js";
 import { type PulumiVerb, pulumiArguments } from "./flags.js";
 import { homeOf } from "./home.js";
-import { clusterJob } from "./job.js";
+import { clusterJob, stateJob } from "./job.js";
 import { kubeconfigPath } from "./kubeconfig.js";
 import { runPulumi } from "./pulumi.js";
 import { clusterOf } from "./stack-config.js";
@@ -102,7 +102,8 @@ function writeCluster(
 }
 
 async function apply(verb: PulumiVerb): Promise<number> {
-  return runPulumi(verb, pulumiArguments(verb, ["--file", clusterFile(), "--yes"]), await clusterJob(clusterFile()));
+  const job = verb === "destroy" ? stateJob(clusterFile()) : await clusterJob(clusterFile());
+  return runPulumi(verb, pulumiArguments(verb, ["--file", clusterFile(), "--yes"]), job);
 }
 
 /** Runs until a first ^C; what is at work then takes itself back. */

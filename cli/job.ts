@@ -1,7 +1,8 @@
 import { RunError, unsecret } from "@pulumi/pulumi";
 import { sourcesFor } from "../artifacts/index.js";
 import { Cluster } from "../index.js";
-import type { ClusterFile } from "../resources/config/index.js";
+import { clusterName, readCluster, type ClusterFile } from "../resources/config/index.js";
+import { UserError } from "../toolchain/errors.js";
 import { neededFiles } from "../resources/modules/files.js";
 import { CLUSTER_DIR, type Home, homeOf } from "./home.js";
 import { writeKubeconfig } from "./kubeconfig.js";
@@ -30,4 +31,12 @@ export async function clusterJob(file: string, tell: (line: string) => void = ()
   const home = homeOf(cluster.name, file);
   process.env[CLUSTER_DIR] = home.dir;
   return { cluster: cluster.name, program: () => build(cluster, home) };
+}
+
+/** For what goes by the state alone: a file that is no longer right must not keep anybody from giving hosts back. */
+export function stateJob(file: string): Job {
+  const cluster = clusterName(readCluster(file));
+  if (cluster === undefined) throw new UserError(`${file}: metadata.name is missing; write the cluster's name there`);
+  process.env[CLUSTER_DIR] = homeOf(cluster, file).dir;
+  return { cluster, program: () => Promise.resolve() };
 }
