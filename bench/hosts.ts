@@ -1,28 +1,10 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { GIVEN, OWN, docker } from "../lab/docker.js";
 import { type Lab, type LabHost, type LabOptions, labDown, labExec, labUp } from "../lab/hosts.js";
 import { inOrder } from "../test/harness/pool.js";
 
 const AT_ONCE = 8;
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
-
-const INOTIFY = "/proc/sys/fs/inotify/max_user_instances";
-/** What systemd, journald and dbus of one host take of it. */
-const INSTANCES_PER_HOST = 8;
-
-/** Makes room for many systemds on one kernel, where that may be done; gives back what undoes it. */
-function roomFor(hosts: LabOptions["hosts"] = 1): () => void {
-  const count = typeof hosts === "number" ? hosts : hosts.length;
-  try {
-    const before = readFileSync(INOTIFY, "utf8");
-    const needed = 128 + count * INSTANCES_PER_HOST;
-    if (Number(before) >= needed) return () => undefined;
-    writeFileSync(INOTIFY, String(needed));
-    return () => writeFileSync(INOTIFY, before);
-  } catch {
-    return () => undefined;
-  }
-}
 
 /** A lab for the time of `use`, also when that is interrupted. */
 export async function withBenchLab<T>(
@@ -36,7 +18,6 @@ export async function withBenchLab<T>(
   );
   stopped.catch(() => undefined);
   for (const signal of SIGNALS) process.on(signal, onSignal);
-  const restore = roomFor(options.hosts);
   try {
     const lab = await labUp({ ...options, keep: false, signal: stop.signal });
     try {
@@ -45,7 +26,6 @@ export async function withBenchLab<T>(
       await labDown(options.name, options.cwd);
     }
   } finally {
-    restore();
     for (const signal of SIGNALS) process.off(signal, onSignal);
   }
 }

@@ -12,6 +12,8 @@ const RUN_DIR = "/run/kubexm-lab";
 const CONTAINERD_SOCKET = join(RUN_DIR, "containerd.sock");
 const CGROUP = "kubexm-lab";
 const FORWARDING = "/proc/sys/net/ipv4/ip_forward";
+/** systemd, journald and dbus of every host take some eight of them, all of one user: 128 are gone with a dozen hosts. */
+const INOTIFY = { path: "/proc/sys/fs/inotify/max_user_instances", least: 8192 };
 /** What Docker and containerd make outside the folders they are given; inner ones first. */
 const STRAYS = ["/run/containerd", "/run/docker", "/etc/docker/key.json", "/etc/docker"] as const;
 /** Sockets of other daemons, that may have started since and share those places. */
@@ -111,6 +113,7 @@ export async function startDaemon(): Promise<void> {
   await mkdir(dataDir(), { recursive: true });
   await rm(logPath(), { force: true });
   await writeFile(join(RUN_DIR, "ip_forward"), await readFile(FORWARDING, "utf8"));
+  await writeFile(join(RUN_DIR, "inotify"), await readFile(INOTIFY.path, "utf8"));
   const absent = STRAYS.filter((path) => !existsSync(path));
   await writeFile(join(RUN_DIR, "absent"), absent.join("\n"));
   await writeFile(join(RUN_DIR, "containerd.toml"), containerdConfig());
@@ -119,6 +122,7 @@ export async function startDaemon(): Promise<void> {
     await startOne("containerd", ["--config", join(RUN_DIR, "containerd.toml")], CONTAINERD_SOCKET);
     await startOne("dockerd", ["--config-file", join(RUN_DIR, "daemon.json")], join(RUN_DIR, "docker.sock"));
     await writeFile(FORWARDING, "1");
+    await makeRoom();
   } catch (error) {
     await stopDaemon();
     throw error;
@@ -215,7 +219,21 @@ done
   await run("sh", ["-c", script]);
 }
 
+/** Where this may not be written, as in some containers, a small lab still works. */
+async function makeRoom(): Promise<void> {
+  if (Number(await readFile(INOTIFY.path, "utf8")) < INOTIFY.least)
+    await writeFile(INOTIFY.path, String(INOTIFY.least)).catch(() => undefined);
+}
+
+async function giveRoomBack(): Promise<void> {
+  const before = await readFile(join(RUN_DIR, "inotify"), "utf8").catch(() => undefined);
+  const now = await readFile(INOTIFY.path, "utf8");
+  // What somebody else set meanwhile stays.
+  if (before !== undefined && before !== now && Number(now) === INOTIFY.least) await writeFile(INOTIFY.path, before);
+}
+
 async function giveBack(): Promise<void> {
+  await giveRoomBack();
   const before = await readFile(join(RUN_DIR, "ip_forward"), "utf8").catch(() => "");
   if (before.trim() === "0") await writeFile(FORWARDING, "0");
   const absent = (await readFile(join(RUN_DIR, "absent"), "utf8").catch(() => "")).split("\n");

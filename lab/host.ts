@@ -61,12 +61,13 @@ export async function startPlanned({ host, options, networks }: PlannedHost, mak
 
 /** Waits for the end of booting, and says what systemd then thinks of itself. */
 const BOOTED = `
-for i in $(seq ${BOOT_SECONDS * 10}); do
-  state=$(systemctl is-system-running --wait 2>/dev/null)
+end=$(($(date +%s) + ${BOOT_SECONDS}))
+while [ "$(date +%s)" -lt $end ]; do
+  state=$(timeout ${BOOT_SECONDS} systemctl is-system-running --wait 2>/dev/null)
   case $state in running | degraded) systemctl is-active --quiet ssh && break ;; esac
   sleep 0.1
 done
-systemctl is-active --quiet ssh || { systemctl --failed --no-legend; exit 1; }
+systemctl is-active --quiet ssh || { systemctl list-jobs --no-legend; systemctl --failed --no-legend; exit 1; } >&2
 cat /etc/ssh/ssh_host_ed25519_key.pub
 `;
 
