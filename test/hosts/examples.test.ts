@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { labExec, withLab } from "../../lab/hosts.js";
+import { snapshot } from "../../lab/snapshot.js";
+import { changedSince } from "../harness/fault-run.js";
+import { run } from "../../toolchain/process.js";
+import { ensurePulumi } from "../../toolchain/pulumi.js";
+
+const repo = join(__dirname, "..", "..", "..");
+const examples = join(repo, "examples");
+const main = join(repo, "dist", "cli", "main.js");
+const cwd = mkdtempSync(join(tmpdir(), "kubexm-examples-"));
+after(() => rmSync(cwd, { recursive: true, force: true }));
+const env = { ...process.env, KUBEXM_PASSWORD: "x" };
+
+const withFile = readdirSync(examples).filter((name) => existsSync(join(examples, name, "cluster.yaml")));
+
+test("there are examples", () => assert.deepEqual(withFile.sort(), ["ha", "single-node"]));
+
+for (const name of withFile)
+  for (const verb of ["validate", "preview"])
+    test(`examples/${name}: kubexm ${verb}`, async () => {
+      const file = join(examples, name, "cluster.yaml");
+      const { stdout, stderr } = await run(process.execPath, [main, verb, "-f", file], { cwd, env });
+      const wanted = verb === "validate" ? /: 0 problems, 0 warnings\n$/ : /\d+ to create, 0 to change/;
+      assert.match(stdout, wanted, stdout + stderr);
+    });
+
+/** The program in examples/typescript, with a stack of its own. */
+async function program(stack: string, config: Readonly<Record<string, string>>) {
+  const folder = join(examples, "typescript");
+  const { env: tools } = await ensurePulumi();
+  const state = join(cwd, stack);
+  mkdirSync(state);
+  const all = { ...tools, PULUMI_BACKEND_URL: `file://${state}`, PULUMI_CONFIG_PASSPHRASE: "examples" };
+  after(() => rmSync(join(folder, `Pulumi.${stack}.yaml`), { force: true }));
+  const pulumi = (...argv: string[]) =>
+    run("pulumi", [...argv, "--stack", stack, "--non-interactive"], { cwd: folder, env: all });
+  await run("pulumi", ["stack", "init", stack, "--non-interactive"], { cwd: folder, env: all });
+  for (const [key, value] of Object.entries(config)) await pulumi("config", "set", "--path", key, value);
+  return pulumi;
+}
+
+test("examples/typescript: the first preview, where no address is known", async () => {
+  const pulumi = await program("preview", {
+    "machines.node1": "192.0.2.11",
+    "machines.node2": "192.0.2.12",
+    alone: "192.0.2.9",
+  });
+  const { stdout } = await pulumi("preview");
+  for (const kind of ["node1-machine", "Preflight", "ClusterPreflight", "System", "Chrony", "Kernel"])
+    assert.match(stdout, new RegExp(kind), stdout);
+  assert.match(stdout, /\+ \d+ to create/);
+});
+
+test("examples/typescript: machines and what comes onto them by one up, and back", async () => {
+  await withLab({ hosts: 2, cwd }, async (lab) => {
+    const [node, box] = lab.hosts;
+    assert.ok(node?.privateKeyPath !== undefined && box);
+    const before = await Promise.all([node, box].map((host) => snapshot(host)));
+    const pulumi = await program("apply", {
+      "machines.node1": node.address,
+      alone: box.address,
+      privateKeyPath: node.privateKeyPath,
+      knownHostsPath: lab.knownHostsPath,
+      "kubernetes.type": "none",
+    });
+    await pulumi("up", "--yes", "--skip-preview");
+    const { stdout } = await labExec(node, "grep -A2 'BEGIN KubeXM' /etc/hosts");
+    assert.match(stdout, new RegExp(`${node.address} .*node1`));
+    assert.match((await labExec(box, "cat /etc/modules-load.d/kubexm.conf")).stdout, /br_netfilter/);
+    await pulumi("up", "--yes", "--skip-preview", "--expect-no-changes");
+    await pulumi("destroy", "--yes", "--skip-preview");
+    for (const [i, host] of [node, box].entries())
+      assert.equal(await changedSince(before[i] ?? {}, host), "", host.name);
+  });
+});
+
+test("examples/: every one has a page that says what it is", () => {
+  for (const name of withFile) assert.match(readFileSync(join(examples, name, "README.md"), "utf8"), /^# /);
+});
