@@ -19,3 +19,8 @@ undo_data() { # PATH: what came into it since goes
     grep -Fxq -e "$name" had || rm -rf --one-file-system -- "$1/$name" || exit 1
   done
 }
+ledger_of() { # ID: the folder of its entry
+  key=$(printf %s "$1" | sha256sum)
+  printf '%s/%.16s' "$L" "$key"
+}
+is_ours() { [ -d "$(ledger_of "$1")" ]; } # ID

@@ -8,7 +8,7 @@ const manifests = sh`cat /etc/kubernetes/manifests/kube-apiserver.yaml /etc/kube
 
 /** Whether a control plane was just made with these settings, so that there is nothing to be done. */
 const isFresh = (settings: string) =>
-  sh`[ ! -f applied ] && [ "$(cat "$(entry_of ${memberId})/member" 2>/dev/null)" = ${settings} ]`;
+  sh`[ ! -f applied ] && [ "$(cat "$(ledger_of ${memberId})/member" 2>/dev/null)" = ${settings} ]`;
 
 /** A running control plane follows its settings; the next master waits until this one is well again. */
 export const controlPlaneSettings = (settings: string, url: string): Step => ({
@@ -46,7 +46,7 @@ export const proxySettings = (settings: unknown, fresh: string): Step => ({
   id: "settings of kube-proxy",
   want: { applied: short(settings) },
   look: sh`applied_for`,
-  make: sh`if ! { ${isFresh(fresh)} && [ -f "$(entry_of ${memberId})/began" ]; }; then
+  make: sh`if ! { ${isFresh(fresh)} && [ -f "$(ledger_of ${memberId})/began" ]; }; then
   ${kubeadm} init phase addon kube-proxy --config ${kubeadmConf} >/dev/null
   ${kubectl} --kubeconfig ${adminConf} -n kube-system rollout restart daemonset kube-proxy >/dev/null
 fi
