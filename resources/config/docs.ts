@@ -92,7 +92,7 @@ column, without touching a host. Editors check the file while it is written when
 \`# yaml-language-server: $schema=…/cluster.schema.json\` (the schema lies beside this page).
 
 - Values can come from elsewhere: \`\${env:NAME}\` is an environment variable, \`\${config:NAME}\` a value of the Pulumi
-  stack's configuration (\`pulumi config set --secret NAME\`). No password need stand in the file.
+  stack's configuration (\`kubexm config set --secret NAME\`, see \`docs/cli.md\`). No password need stand in the file.
 - A role group names hosts one by one, or several at once: \`node[1:3]\` is node1, node2 and node3; \`node[01:10]\` keeps the
   zero.
 - Unknown keys are refused. A key without a value is refused: leave it out instead.
