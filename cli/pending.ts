@@ -1,3 +1,5 @@
+import { idOf } from "../resources/provider.js";
+
 interface Resource {
   urn: string;
   id?: string;
@@ -20,11 +22,10 @@ export interface StackExport {
 
 const CREATING = "creating";
 
-/** The id that the provider gives it; see idOf in provider/lifecycle.ts. */
-function idOf({ urn, inputs = {} }: Resource): string {
-  const [host, resource] = ["host", "resource"].map((key) => (inputs[key] as { name?: unknown } | undefined)?.name);
+/** The id that the provider gives it. */
+function idAs({ urn, inputs }: Resource): string {
   const [, kind = "", name = ""] = /:([^:]*)::([^:]*)$/.exec(urn) ?? [];
-  return `${typeof host === "string" ? host : "unknown"}/${kind}/${typeof resource === "string" ? resource : name}`;
+  return idOf(kind, { resource: { name }, ...inputs });
 }
 
 function halfMade(resource: Resource, why: string): Resource {
@@ -49,7 +50,7 @@ export function settlePending(state: StackExport): StackExport {
   const begun = pending
     .filter(({ resource, type }) => type === CREATING && !known.has(resource.urn))
     .map(({ resource }) =>
-      halfMade({ ...resource, id: idOf(resource), outputs: resource.inputs ?? {} }, "interrupted while creating"),
+      halfMade({ ...resource, id: idAs(resource), outputs: resource.inputs ?? {} }, "interrupted while creating"),
     );
   return { ...state, deployment: { ...rest, resources: [...marked, ...begun] } };
 }

@@ -1,5 +1,4 @@
 import "./light-sdk.js";
-import "./light-sdk.js";
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { createInterface } from "node:readline/promises";
@@ -10,7 +9,7 @@ import { type Engine, PulumiError, engine } from "./engine.js";
 import type { PulumiArguments, PulumiVerb } from "./flags.js";
 import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment } from "./home.js";
 import { kubeconfigPath } from "./kubeconfig.js";
-import { type StackExport, settlePending } from "./pending.js";
+import type { StackExport } from "./pending.js";
 import { report } from "./report.js";
 import { type Screen, screen } from "./screen.js";
 import { clearDeadLocks, endStrays } from "./stale.js";
@@ -63,6 +62,7 @@ async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: 
   const pending = await withPending(stateFile(state, stack), load);
   if (pending === undefined) return;
   const file = join(home.dir, "settled.json");
+  const { settlePending } = await import("./pending.js");
   writeFileSync(file, JSON.stringify(settlePending(pending)), { mode: 0o600 });
   await pulumi.run(["stack", "import", "--stack", stack, "--file", file], home.work, env);
   rmSync(file);

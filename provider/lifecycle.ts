@@ -1,6 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import { ask } from "./ask";
-import { ownerOf, parse, parseCommon, pathOf, problems, workOf, type Common, type Failure, type Parsed } from "./arguments";
+import {
+  ownerOf,
+  parse,
+  parseCommon,
+  pathOf,
+  problems,
+  workOf,
+  type Common,
+  type Failure,
+  type Parsed,
+} from "./arguments";
 import type { Definition } from "./definition";
 import { apply, driftOf, revert, type Context } from "./engine";
 import { ArgumentError, RemoteError } from "./errors";
@@ -58,7 +68,11 @@ export function nameOf(stored: Inputs): { host: string; name: string } {
   return { host: typeof host === "string" ? host : "?", name: typeof name === "string" ? name : "?" };
 }
 
-export const idOf = (kind: string, { host, resource }: Common) => `${host.name}/${kind}/${resource.name}`;
+/** The id of a resource, the same for the same thing after a lost state. */
+export function idOf(kind: string, stored: Inputs): string {
+  const { host, name } = nameOf(stored);
+  return `${host}/${kind}/${name}`;
+}
 
 const isOutputs = (value: Inputs | undefined): value is Outputs => Array.isArray(value?.["drift"]);
 
@@ -193,7 +207,7 @@ async function converge(
     const cause = error instanceof Error ? error : new Error(String(error));
     const halfMade = (why: Error) =>
       new HalfMade(
-        idOf(definition.kind, parsed.common),
+        idOf(definition.kind, inputs),
         { ...inputs, schema: schemaVersion, facts, drift: [], incomplete: true },
         why,
       );
@@ -212,7 +226,7 @@ export async function create(
   inputs: Inputs,
 ): Promise<{ id: string; outs: Outputs }> {
   const outs = await converge(definition, world, inputs, undefined);
-  return { id: idOf(definition.kind, parseCommon(inputs)), outs };
+  return { id: idOf(definition.kind, inputs), outs };
 }
 
 export async function update(

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { type Lab, type LabHost, labDown, labExec, labUp } from "../../lab/hosts";
-import { RemoteError, type RemoteReason } from "../../provider/errors";
 import { sh } from "../../provider/shell";
 import { closeAll, connect, countConnections, hostSpec, type HostSpec } from "../../provider/ssh";
+import { refusal } from "../harness/refusal";
 
 const LAB = "ssh";
 const exec = promisify(execFile);
@@ -70,16 +70,6 @@ const without = (from: HostSpec, key: keyof HostSpec) =>
   Object.fromEntries(Object.entries(from).filter(([name]) => name !== key)) as HostSpec;
 
 const onHost = async (name: string, script: string) => (await labExec(host(name), script)).stdout;
-
-async function refusal(work: Promise<unknown>, reason: RemoteReason): Promise<RemoteError> {
-  const error: unknown = await work.then(
-    () => assert.fail("it was not refused"),
-    (caught: unknown) => caught,
-  );
-  assert.ok(error instanceof RemoteError, String(error));
-  assert.equal(error.failure.reason, reason, error.message);
-  return error;
-}
 
 const logins = (log: string) => log.split("\n").filter((line) => line.includes("Accepted ")).length;
 

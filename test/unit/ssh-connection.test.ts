@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AuthContext } from "ssh2";
-import { RemoteError, type RemoteReason } from "../../provider/errors";
+import type { RemoteReason } from "../../provider/errors";
 import { sh } from "../../provider/shell";
 import { closeAll, connect, countConnections, hostSpec, type HostSpec } from "../../provider/ssh";
 import { authHandler, authPlan } from "../../provider/ssh/auth";
 import { keepAlive } from "../../provider/ssh/dial";
 import { linkTo } from "../../provider/ssh/link";
 import { resolveTarget } from "../../provider/ssh/target";
+import { refusal } from "../harness/refusal";
 import { folder, newKey, startMute, startServer, type ServerOptions, type TestServer } from "./ssh-server";
 
 const servers: { stop: () => void }[] = [];
@@ -25,16 +26,6 @@ afterEach(async () => {
   await closeAll();
   for (const started of servers.splice(0)) started.stop();
 });
-
-async function refusal(work: Promise<unknown>, reason: RemoteReason): Promise<RemoteError> {
-  const error: unknown = await work.then(
-    () => assert.fail("it was not refused"),
-    (caught: unknown) => caught,
-  );
-  assert.ok(error instanceof RemoteError, String(error));
-  assert.equal(error.failure.reason, reason, error.message);
-  return error;
-}
 
 test("all users of a host share one connection", async () => {
   const host = await server();

@@ -2,38 +2,18 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { RemoteError, type RemoteReason } from "../../provider/errors";
+import { test } from "node:test";
 import { lines, Secret, sh } from "../../provider/shell";
-import { closeAll, connect, type Remote } from "../../provider/ssh";
+import { connect } from "../../provider/ssh";
 import { wrap } from "../../provider/ssh/exec";
 import { STDOUT_LIMIT } from "../../provider/ssh/output";
 import { commandText } from "../../provider/ssh/sudo";
-import { folder, realShell, startServer, type TestServer } from "./ssh-server";
+import { refusal } from "../harness/refusal";
+import { sshSeat } from "../harness/ssh-seat";
+import { realShell, startServer } from "./ssh-server";
 
-const dir = folder();
-let host: TestServer;
-let remote: Remote;
-
-before(async () => {
-  host = await startServer();
-  remote = await connect(host.spec());
-});
-after(async () => {
-  await closeAll();
-  host.stop();
-  dir.remove();
-});
-
-async function failing(work: Promise<unknown>, reason: RemoteReason): Promise<RemoteError> {
-  const error: unknown = await work.then(
-    (result) => assert.fail(`it succeeded: ${JSON.stringify(result)}`),
-    (caught: unknown) => caught,
-  );
-  assert.ok(error instanceof RemoteError, String(error));
-  assert.equal(error.failure.reason, reason, error.message);
-  return error;
-}
+const seat = sshSeat();
+const { dir } = seat;
 
 const odd = 'a\'b "c" $(touch x) `y` \\ \n $HOME ; é漢🦀 -e';
 
@@ -54,14 +34,14 @@ const results: readonly [name: string, script: ReturnType<typeof sh>, want: { st
 
 for (const [name, script, want] of results)
   test(`run: ${name}`, async () => {
-    const result = await remote.run(script);
+    const result = await seat.remote.run(script);
     assert.equal(result.code, 0);
     assert.deepEqual({ ...result, ...want }, result);
   });
 
 test("the whole script arrives, whatever its length", async () => {
   const big = "z".repeat(1_000_000);
-  assert.equal((await remote.run(sh`x=${big}; printf %s "$x" | wc -c`)).stdout.trim(), "1000000");
+  assert.equal((await seat.remote.run(sh`x=${big}; printf %s "$x" | wc -c`)).stdout.trim(), "1000000");
 });
 
 const failures: readonly [name: string, script: ReturnType<typeof sh>, code: number, says: RegExp][] = [
@@ -74,7 +54,7 @@ const failures: readonly [name: string, script: ReturnType<typeof sh>, code: num
 
 for (const [name, script, code, says] of failures)
   test(`run fails: ${name}`, async () => {
-    const error = await failing(remote.run(script), "exit");
+    const error = await refusal(seat.remote.run(script), "exit");
     assert.equal(error.failure.code, code);
     assert.equal(error.failure.host, "m1");
     assert.match(error.message, says);
@@ -82,8 +62,8 @@ for (const [name, script, code, says] of failures)
   });
 
 test("other exit codes can be good", async () => {
-  assert.equal((await remote.run(sh`exit 3`, { ok: [0, 3] })).code, 3);
-  await failing(remote.run(sh`:`, { ok: [3] }), "exit");
+  assert.equal((await seat.remote.run(sh`exit 3`, { ok: [0, 3] })).code, 3);
+  await refusal(seat.remote.run(sh`:`, { ok: [3] }), "exit");
 });
 
 test("half a script, as after a lost connection, does nothing", () => {
@@ -112,7 +92,7 @@ test("a killed shell is a failure with the signal's name", async () => {
     },
   });
   try {
-    const error = await failing((await connect(host.spec())).run(sh`:`), "signal");
+    const error = await refusal((await connect(host.spec())).run(sh`:`), "signal");
     assert.equal(error.failure.signal, "SIGTERM");
   } finally {
     host.stop();
@@ -121,65 +101,65 @@ test("a killed shell is a failure with the signal's name", async () => {
 
 test("a command that takes too long is ended on the host", async () => {
   const marker = join(dir.path, "late");
-  const error = await failing(remote.run(sh`sleep 2; touch ${marker}`, { timeout: 1 }), "timeout");
+  const error = await refusal(seat.remote.run(sh`sleep 2; touch ${marker}`, { timeout: 1 }), "timeout");
   assert.match(error.message, /not done within 1 s/);
-  assert.equal((await remote.run(sh`sleep 1.5; [ -e ${marker} ] || echo none`)).stdout, "none\n");
+  assert.equal((await seat.remote.run(sh`sleep 1.5; [ -e ${marker} ] || echo none`)).stdout, "none\n");
 });
 
 test("a result of 124 that came early is no timeout", async () => {
-  assert.equal((await failing(remote.run(sh`exit 124`), "exit")).failure.code, 124);
+  assert.equal((await refusal(seat.remote.run(sh`exit 124`), "exit")).failure.code, 124);
 });
 
 test("cancelling ends the command on the host", async () => {
   const abort = new AbortController();
   const marker = join(dir.path, "alive");
   const script = sh`while :; do touch ${marker}; sleep 0.05; done`;
-  const work = failing(remote.run(script, { signal: abort.signal }), "cancelled");
+  const work = refusal(seat.remote.run(script, { signal: abort.signal }), "cancelled");
   while (!existsSync(marker)) await new Promise((resolve) => setTimeout(resolve, 20));
   abort.abort();
   await work;
-  const seen = await remote.run(sh`sleep 0.2; rm -f ${marker}; sleep 0.3; [ -e ${marker} ] || echo quiet`);
+  const seen = await seat.remote.run(sh`sleep 0.2; rm -f ${marker}; sleep 0.3; [ -e ${marker} ] || echo quiet`);
   assert.equal(seen.stdout, "quiet\n");
 });
 
 test("what is cancelled before its turn never starts", async () => {
   const abort = new AbortController();
   const marker = join(dir.path, "never");
-  const busy = Array.from({ length: 4 }, () => remote.run(sh`sleep 0.3`));
-  const work = failing(remote.run(sh`touch ${marker}`, { signal: abort.signal }), "cancelled");
+  const busy = Array.from({ length: 4 }, () => seat.remote.run(sh`sleep 0.3`));
+  const work = refusal(seat.remote.run(sh`touch ${marker}`, { signal: abort.signal }), "cancelled");
   abort.abort();
   await work;
   await Promise.all(busy);
-  await remote.run(sh`:`);
+  await seat.remote.run(sh`:`);
   assert.equal(existsSync(marker), false);
-  await failing(remote.run(sh`touch ${marker}`, { signal: abort.signal }), "cancelled");
+  await refusal(seat.remote.run(sh`touch ${marker}`, { signal: abort.signal }), "cancelled");
 });
 
 test("a daemon that keeps the channel open does not keep the result", async () => {
-  const pid = (await remote.run(sh`sleep 60 & echo $!`)).stdout.trim();
-  assert.equal((await remote.run(sh`kill ${pid} && echo alive`)).stdout, "alive\n");
+  const pid = (await seat.remote.run(sh`sleep 60 & echo $!`)).stdout.trim();
+  assert.equal((await seat.remote.run(sh`kill ${pid} && echo alive`)).stdout, "alive\n");
 });
 
 test("unread floods end, and leave head and tail", async () => {
-  const result = await remote.run(sh`echo first; head -c 40000000 /dev/zero | tr '\000' x; echo; echo last`);
+  const result = await seat.remote.run(sh`echo first; head -c 40000000 /dev/zero | tr '\000' x; echo; echo last`);
   assert.ok(result.stdout.length < STDOUT_LIMIT + 100);
   assert.ok(result.stdout.startsWith("first\nxxx") && result.stdout.endsWith("x\nlast\n"));
   assert.match(result.stdout, /\d+ bytes left out/);
-  const errors = await remote.run(sh`head -c 5000000 /dev/zero | tr '\000' x >&2; echo done`);
+  const errors = await seat.remote.run(sh`head -c 5000000 /dev/zero | tr '\000' x >&2; echo done`);
   assert.equal(errors.stdout, "done\n");
 });
 
 test("lines are told as they come", async () => {
   const seen: string[] = [];
   const abort = new AbortController();
-  const work = remote.run(sh`echo one; printf two; echo; printf three; while :; do sleep 0.05; done`, {
+  const work = seat.remote.run(sh`echo one; printf two; echo; printf three; while :; do sleep 0.05; done`, {
     signal: abort.signal,
     onLine: (line) => {
       seen.push(line);
       if (line === "two") abort.abort();
     },
   });
-  await failing(work, "cancelled");
+  await refusal(work, "cancelled");
   assert.deepEqual(seen.slice(0, 2), ["one", "two"]);
 });
 
@@ -206,7 +186,7 @@ test("an account without a usable shell is told with its own words", async () =>
     },
   });
   try {
-    const error = await failing((await connect(nologin.spec())).run(sh`echo x`), "channel");
+    const error = await refusal((await connect(nologin.spec())).run(sh`echo x`), "channel");
     assert.match(error.message, /not available/);
   } finally {
     nologin.stop();
@@ -215,10 +195,10 @@ test("an account without a usable shell is told with its own words", async () =>
 
 test("no secret is in the command line, and none in errors", async () => {
   const canary = "canary-4711";
-  const error = await failing(
-    remote.run(sh`cat /proc/$$/cmdline; echo ${new Secret(canary)} >/dev/null; exit 5`),
+  const error = await refusal(
+    seat.remote.run(sh`cat /proc/$$/cmdline; echo ${new Secret(canary)} >/dev/null; exit 5`),
     "exit",
   );
   assert.ok(!error.message.includes(canary));
-  assert.ok(!host.commands.join("\n").includes(canary));
+  assert.ok(!seat.host.commands.join("\n").includes(canary));
 });

@@ -13,28 +13,18 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import type { ServerChannel } from "ssh2";
 import { RemoteError } from "../../provider/errors";
-import { closeAll, connect, type Remote, type Upload } from "../../provider/ssh";
+import { connect, type Remote, type Upload } from "../../provider/ssh";
 import { linkTo } from "../../provider/ssh/link";
 import { resolveTarget } from "../../provider/ssh/target";
-import { folder, realShell, startServer, type ServerOptions, type TestServer } from "./ssh-server";
+import { sshSeat } from "../harness/ssh-seat";
+import { realShell, startServer, type ServerOptions, type TestServer } from "./ssh-server";
 
-const dir = folder();
-let host: TestServer;
-let remote: Remote;
+const seat = sshSeat();
+const { dir } = seat;
 let count = 0;
-
-before(async () => {
-  host = await startServer();
-  remote = await connect(host.spec());
-});
-after(async () => {
-  await closeAll();
-  host.stop();
-  dir.remove();
-});
 
 const sha256 = (body: Buffer) => createHash("sha256").update(body).digest("hex");
 
@@ -86,8 +76,8 @@ async function uploaded(to: Remote, body: Buffer, source: Upload["source"]): Pro
 }
 
 for (const [name, body] of bodies) {
-  test(`upload: ${name}`, () => uploaded(remote, body, body));
-  test(`upload of a stream: ${name}`, () => uploaded(remote, body, inChunks(body, 70_001)));
+  test(`upload: ${name}`, () => uploaded(seat.remote, body, body));
+  test(`upload of a stream: ${name}`, () => uploaded(seat.remote, body, inChunks(body, 70_001)));
 }
 
 for (const [name, body] of far)
@@ -110,15 +100,15 @@ for (const [name, body] of far)
 for (const name of ["with space", "quo'te", 'dou"ble', "$(touch hacked)", "-dash", "back\\slash", "*", "é漢🦀", ";x"])
   test(`upload to a file named ${name}`, async () => {
     const path = place();
-    await remote.upload(of(join(path, name), Buffer.from(name)));
+    await seat.remote.upload(of(join(path, name), Buffer.from(name)));
     assert.deepEqual(readdirSync(path), [name]);
     assert.equal(readFileSync(join(path, name), "utf8"), name);
   });
 
 test("a path with a newline is refused before anything is sent", async () => {
-  const before = host.commands.length;
-  await assert.rejects(remote.upload(of(join(place(), "a\nb"), Buffer.from("x"))), /newline/);
-  assert.equal(host.commands.length, before);
+  const before = seat.host.commands.length;
+  await assert.rejects(seat.remote.upload(of(join(place(), "a\nb"), Buffer.from("x"))), /newline/);
+  assert.equal(seat.host.commands.length, before);
 });
 
 test("an older file is replaced; a link is replaced, not followed", async () => {
@@ -127,8 +117,8 @@ test("an older file is replaced; a link is replaced, not followed", async () => 
   chmodSync(join(path, "file"), 0o666);
   writeFileSync(join(path, "aim"), "aim");
   symlinkSync("aim", join(path, "link"));
-  await remote.upload(of(join(path, "file"), Buffer.from("new")));
-  await remote.upload(of(join(path, "link"), Buffer.from("new")));
+  await seat.remote.upload(of(join(path, "file"), Buffer.from("new")));
+  await seat.remote.upload(of(join(path, "link"), Buffer.from("new")));
   assert.equal(readFileSync(join(path, "file"), "utf8"), "new");
   assert.equal(statSync(join(path, "file")).mode & 0o777, 0o600);
   assert.equal(readFileSync(join(path, "aim"), "utf8"), "aim");
@@ -185,7 +175,7 @@ for (const way of ["near", "far"] as const)
     });
 
 test("a missing folder is named", async () => {
-  const error = await refused(remote.upload(of(join(dir.path, "none", "file"), Buffer.from("x"))));
+  const error = await refused(seat.remote.upload(of(join(dir.path, "none", "file"), Buffer.from("x"))));
   assert.ok(error instanceof RemoteError);
   assert.match(error.message, /m1.*upload .*none\/file[\s\S]*none/);
 });
@@ -280,7 +270,7 @@ test("an upload can be cancelled", async () => {
     );
   const path = place();
   const error = await refused(
-    remote.upload({ to: join(path, "file"), source: endless, bytes: MiB, sha256: "", signal: abort.signal }),
+    seat.remote.upload({ to: join(path, "file"), source: endless, bytes: MiB, sha256: "", signal: abort.signal }),
   );
   assert.ok(error instanceof RemoteError);
   assert.equal(error.failure.reason, "cancelled");
