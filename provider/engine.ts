@@ -283,7 +283,8 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
     return item !== undefined && differences(item.step, item.found).length > 0;
   });
   const claim = indexes.filter((s) => !make.includes(s) && seen.looked[s]?.held === "others");
-  if (make.length + claim.length + seen.stale.length === 0) return { changed: [], notes: [] };
+  // What is to be true afterwards counts also where nothing is to be made: a run before may have ended at just that.
+  if (make.length + claim.length + seen.stale.length === 0 && !work.verify) return { changed: [], notes: [] };
 
   const steps = work.steps.filter((_, s) => make.includes(s));
   await sendBodies(remote, work.owner, steps, ctx);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ARCHES, fileFor, sources } from "../artifacts";
 import { component } from "../provider/component";
 import { sh } from "../provider/shell";
-import { archive, binary, data, file, template, unit } from "../provider/steps";
+import { archive, binary, command, data, file, template, unit } from "../provider/steps";
 import { containerdConfig } from "./runtime/containerd-config";
 import { noOtherContainerd } from "./runtime/existing";
 import { login, registry, registryFiles } from "./runtime/registries";
@@ -54,12 +54,26 @@ export const Containerd = component({
       conf,
       ...Object.entries(args.registries).flatMap(([name, registry]) => registryFiles(name, registry, args.logins)),
       unit("containerd.service", { enabled: true, running: true, restartOn: [...own, conf] }),
+      answering,
       ...(existing === "adopt" ? [] : [removeContainers(dataDir)]),
     ];
   },
-  verify: () => ({
-    title: "containerd answers",
-    test: sh`/usr/local/bin/crictl -t 10s version`,
-    seconds: 20,
-  }),
+});
+
+const answers = sh`/usr/local/bin/crictl -t 10s info`;
+
+/** It can run and yet not serve Kubernetes, when its plugin could not start; only a new start helps then. */
+const answering = command("containerd answers", {
+  doneWhen: answers,
+  run: sh`tries=0
+until out=$(${answers} 2>&1); do
+  tries=$((tries + 1))
+  if [ $tries = 10 ]; then systemctl restart containerd; fi
+  [ $tries -lt 30 ] || {
+    journalctl -u containerd -n 200 --no-pager -o cat | grep 'failed to load plugin' | tail -n 3 >&2
+    printf '%s\n' "$out" | grep -v level=warning >&2
+    return 1
+  }
+  sleep 1
+done`,
 });

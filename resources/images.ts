@@ -22,7 +22,7 @@ kv missing "$missing"`,
       save: sh`${ctr} >had`,
       make: sh`there=$(${ctr})
 for image in ${images}; do printf '%s\n' "$there" | grep -Fxq -e "$image" || printf '%s\n' "$image"; done |
-xargs -r -n 1 -P 3 sh -c 'out=$(/usr/local/bin/crictl -t 900s pull "$1" 2>&1) && exit; printf "%s: %s\n" "$1" "$out"; exit 255' pull`,
+xargs -r -n 1 -P 3 sh -c 'out=$(/usr/local/bin/crictl -t 900s pull "$1" 2>&1) && exit; printf "%s: %s\n" "$1" "$(printf "%s\n" "$out" | grep -v level=warning)"; exit 1' pull`,
       undo: sh`systemctl is-active -q containerd || exit 0
 ${ctr} | while IFS= read -r image; do grep -Fxq -e "$image" had || /usr/local/bin/crictl rmi "$image" >/dev/null 2>&1 || :; done`,
       timeout: 1800,
