@@ -17,6 +17,8 @@ const TELL_MS = 1000;
 const ADVICE =
   "check the network (HTTPS_PROXY and NO_PROXY are respected), or name a mirror in cluster.yaml (mirrors.files)";
 
+const REBUILT = "; if the mirror has rebuilt its files, remove checksums.json from the folder of the cluster";
+
 const queue = new PQueue({ concurrency: AT_ONCE });
 
 /** Named by content: several files of a version may be the same program. */
@@ -41,7 +43,7 @@ const heard = (sha256: string) => [...(waiting.get(sha256) ?? [])];
 /** What this process itself has fetched need not be read again. */
 const checked = new Set<string>();
 
-async function bring({ name, version, arch, sha256, addresses }: Wanted): Promise<void> {
+async function bring({ name, version, arch, sha256, addresses, rebuilt }: Wanted): Promise<void> {
   const get = async (dir: string) => {
     const to = join(dir, "file");
     await download({
@@ -51,7 +53,7 @@ async function bring({ name, version, arch, sha256, addresses }: Wanted): Promis
       what: `${name} ${version} for ${arch}`,
       partial: join(cacheDir(), "partial", sha256),
       answerTimeoutMs: ANSWER_MS,
-      advice: ADVICE,
+      advice: ADVICE + (rebuilt ? REBUILT : ""),
       onProgress: (...bytes) => heard(sha256).forEach((one) => one.bytes(...bytes)),
       onFailure: (url, reason) => heard(sha256).forEach((one) => one.failed(`${url}: ${reason}`)),
     });

@@ -4,12 +4,12 @@ import { basename, dirname, join, resolve } from "node:path";
 import PQueue from "p-queue";
 import { UserError } from "../provider/errors";
 import { cacheDir } from "../toolchain/cache";
-import { firstGood } from "../toolchain/download";
+import { NothingGoodError, firstGood } from "../toolchain/download";
 import { codeOf } from "../toolchain/errors";
 import { HttpError, UselessError, getText } from "../toolchain/http";
 import { bare, pinned, presetMirrors, upstream, type FileId } from "./catalogue";
 import { readCa } from "./fetch";
-import { mirrored, sources, type Address, type Mirror, type Sources } from "./sources";
+import { addressesAt, sources, type Address, type Mirror, type Sources } from "./sources";
 import { keyOf, unknownVersion } from "./wanted";
 
 /** The part of a cluster's specification that says where files come from. */
@@ -18,8 +18,14 @@ export interface SourceSpec {
   mirrors: { files: readonly Mirror[] };
 }
 
-/** `<address of a checksum file> <file>` → sha256, or null where there is none. */
-type Found = Record<string, string | null>;
+/** What is known about a file beside the catalogue, and whom it was asked of. */
+interface Known {
+  /** null: none of the mirrors has rebuilt it. */
+  sha256: string | null;
+  /** Of whom it was asked; other ones are asked anew. */
+  asked: string[];
+}
+type Recorded = Readonly<Record<string, Known>>;
 
 const AT_ONCE = 8;
 const WAIT = { answerTimeoutMs: 20_000, idleTimeoutMs: 20_000 };
@@ -38,16 +44,16 @@ export function checksumIn(text: string, file: string): string | undefined {
 
 const recordPath = () => join(process.env["KUBEXM_CLUSTER_DIR"] || cacheDir(), "checksums.json");
 
-async function readRecord(path: string): Promise<Found> {
+async function readRecord(path: string): Promise<Recorded> {
   try {
-    return JSON.parse(await readFile(path, "utf8")) as Found;
+    return JSON.parse(await readFile(path, "utf8")) as Recorded;
   } catch (error) {
     if (codeOf(error) === "ENOENT") return {};
     throw new UserError(`${path} cannot be read (${codeOf(error) ?? "not JSON"}); remove it, and it is made anew`);
   }
 }
 
-async function writeRecord(path: string, found: Found): Promise<void> {
+async function writeRecord(path: string, found: Recorded): Promise<void> {
   // Another run may have written meanwhile.
   const all = Object.entries({ ...(await readRecord(path)), ...found }).sort(([a], [b]) => (a < b ? -1 : 1));
   await mkdir(dirname(path), { recursive: true });
@@ -56,45 +62,40 @@ async function writeRecord(path: string, found: Found): Promise<void> {
   await rename(fresh, path);
 }
 
-/** Reads checksum files: each once, and not at all what the record has. */
-function reader(record: Found) {
+class UnlistedError extends UselessError {}
+
+const isMissing = (error: unknown) =>
+  error instanceof UnlistedError || (error instanceof HttpError && [404, 410].includes(error.status));
+
+/** Looks for the checksum of a file at one address after the other; null when none has it. Every checksum file is read once. */
+function reader() {
   const queue = new PQueue({ concurrency: AT_ONCE });
-  const texts = new Map<string, Promise<string | null>>();
-  const found: Found = {};
+  const texts = new Map<string, Promise<string>>();
 
-  const fetchText = async (address: Address, what: string): Promise<string | null> => {
-    const trusted = await readCa(address);
-    const attempt = async ({ url, ca }: { url: string; ca?: string }) => {
-      try {
-        return await getText(url, { ...WAIT, ...(ca !== undefined && { ca }) });
-      } catch (error) {
-        if (error instanceof HttpError && [404, 410].includes(error.status)) return null;
-        throw error;
-      }
-    };
-    const checked = async (at: { url: string; ca?: string }) => {
-      const text = await attempt(at);
-      if (text !== null && !/^[0-9a-f]{64}\b/im.test(text))
-        throw new UselessError("what came holds no sha256: this is not a checksum file");
-      return text;
-    };
-    return firstGood(what, [trusted], checked, { advice: ADVICE });
+  const textAt = ({ url, ca }: { url: string; ca?: string }): Promise<string> => {
+    const get = () => getText(url, { ...WAIT, ...(ca !== undefined && { ca }) });
+    const text = texts.get(url) ?? queue.add(get);
+    texts.set(url, text);
+    text.catch(() => texts.delete(url));
+    return text;
   };
 
-  const sum = async (address: Address, file: string, what: string): Promise<string | undefined> => {
-    const key = `${address.url} ${file}`;
-    const known = record[key];
-    if (known !== undefined) return known ?? undefined;
-    const text = texts.get(address.url) ?? queue.add(() => fetchText(address, what));
-    texts.set(address.url, text);
-    const hash = checksumIn((await text) ?? "", file);
-    found[key] = hash ?? null;
-    return hash;
+  return async (what: string, addresses: readonly Address[], file: string): Promise<string | null> => {
+    const checksumAt = async (address: { url: string; ca?: string }): Promise<string> => {
+      const text = await textAt(address);
+      const sha256 = checksumIn(text, file);
+      if (sha256 !== undefined) return sha256;
+      if (/^[0-9a-f]{64}\b/im.test(text)) throw new UnlistedError(`${file} is not in it`);
+      throw new UselessError("what came holds no sha256: this is not a checksum file");
+    };
+    try {
+      return await firstGood(what, await Promise.all(addresses.map(readCa)), checksumAt, { advice: ADVICE });
+    } catch (error) {
+      if (error instanceof NothingGoodError && error.reasons.every(isMissing)) return null;
+      throw error;
+    }
   };
-  return { sum, found };
 }
-
-const checksumOf = ({ name, version, arch }: FileId) => `the checksum of ${name} ${version} for ${arch}`;
 
 const absolute = (path: string) => resolve(path.replace(/^~(?=\/)/, homedir()));
 
@@ -110,36 +111,38 @@ const mirrorsOf = ({ zone, mirrors }: SourceSpec): Mirror[] =>
  */
 export async function sourcesFor(spec: SourceSpec, files: readonly FileId[]): Promise<Sources> {
   const mirrors = mirrorsOf(spec);
-  const own = mirrors.filter(({ ownChecksums }) => ownChecksums);
   const path = recordPath();
-  const { sum, found } = reader(await readRecord(path));
+  const record = await readRecord(path);
+  const found: Record<string, Known> = {};
+  const read = reader();
 
-  const rebuilt = async (id: FileId): Promise<string | undefined> => {
-    const { url, sums } = upstream(id);
-    for (const mirror of own) {
-      const address = mirrored(mirror, sums);
-      const hash = address && (await sum(address, basename(url), checksumOf(id)));
-      if (hash !== undefined) return hash;
-    }
-    return undefined;
-  };
-  const published = async (id: FileId): Promise<string> => {
-    const { url, sums } = upstream(id);
-    const missed = own.length > 0 ? " (no mirror with ownChecksums has it)" : "";
-    const hash = await sum({ url: sums }, basename(url), checksumOf(id) + missed);
-    if (hash === undefined) throw unknownVersion(id, `${sums} does not know it`);
-    return hash;
+  const ask = async (key: string, what: string, addresses: readonly Address[], file: string) => {
+    const asked = addresses.map(({ url }) => url);
+    const known = record[key];
+    if (known !== undefined && known.asked.join() === asked.join()) return known.sha256;
+    const sha256 = await read(what, addresses, file);
+    found[key] = { sha256, asked };
+    return sha256;
   };
   const look = async (id: FileId) => {
-    const mine = await rebuilt(id);
-    if (mine !== undefined) return { kind: "checksums", key: keyOf(id), hash: mine } as const;
-    if (pinned(id) !== undefined) return undefined;
-    return { kind: "published", key: keyOf(id), hash: await published(id) } as const;
+    const { url, sums } = upstream(id);
+    const [key, file] = [keyOf(id), basename(url)];
+    const what = `the checksum of ${id.name} ${id.version} for ${id.arch}`;
+    const own = addressesAt(mirrors, true, sums);
+    const rebuilt = own.length > 0 ? await ask(key, what, own, file) : null;
+    if (rebuilt !== null) return { checksums: { [key]: rebuilt } };
+    if (pinned(id) !== undefined) return {};
+    const missed = own.length > 0 ? " (no mirror with ownChecksums has it)" : "";
+    const published = await ask(`${key} upstream`, what + missed, [{ url: sums }], file);
+    if (published === null) throw unknownVersion(id, `${sums} does not know it`);
+    return { published: { [key]: published } };
   };
   const ids = new Map(files.map((file) => ({ ...file, version: bare(file.version) })).map((id) => [keyOf(id), id]));
-  const rows = (await Promise.all([...ids.values()].map(look))).filter((row) => row !== undefined);
+  const rows = await Promise.all([...ids.values()].map(look));
   if (Object.keys(found).length > 0) await writeRecord(path, found);
-  const pick = (kind: "checksums" | "published") =>
-    Object.fromEntries(rows.filter((row) => row.kind === kind).map(({ key, hash }) => [key, hash]));
-  return sources.parse({ mirrors, checksums: pick("checksums"), published: pick("published") });
+  return sources.parse({
+    mirrors,
+    checksums: Object.assign({}, ...rows.map(({ checksums }) => checksums)) as Sources["checksums"],
+    published: Object.assign({}, ...rows.map(({ published }) => published)) as Sources["published"],
+  });
 }

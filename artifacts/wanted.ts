@@ -7,6 +7,8 @@ import { addressesAt, type Address, type Sources } from "./sources";
 export interface Wanted extends FileId {
   sha256: string;
   addresses: Address[];
+  /** By a mirror with ownChecksums: the checksum is what it said once. */
+  rebuilt: boolean;
   /** Where it belongs below the folder of a cluster. */
   place: string;
 }
@@ -16,13 +18,13 @@ export const keyOf = ({ name, version, arch }: FileId) => `${name}/${version}/${
 export function wantedFile(id: FileId, { mirrors, checksums, published }: Sources): Wanted {
   const { url, folder } = upstream(id);
   const key = keyOf(id);
-  const rebuilt = checksums[key];
-  const sha256 = rebuilt ?? pinned(id) ?? published[key];
+  const own = checksums[key];
+  const sha256 = own ?? pinned(id) ?? published[key];
   if (sha256 === undefined) throw unknownVersion(id, "no checksum of it is known");
   // What one mirror rebuilt, nobody else has.
   const addresses =
-    rebuilt === undefined ? [...addressesAt(mirrors, false, url), { url }] : addressesAt(mirrors, true, url);
-  return { ...id, sha256, addresses, place: join(folder, basename(url)) };
+    own === undefined ? [...addressesAt(mirrors, false, url), { url }] : addressesAt(mirrors, true, url);
+  return { ...id, sha256, addresses, rebuilt: own !== undefined, place: join(folder, basename(url)) };
 }
 
 export function unknownVersion({ name, version, arch }: FileId, why: string): ArgumentError {

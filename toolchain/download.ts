@@ -62,6 +62,20 @@ function patienceWith(error: unknown): number {
   return error instanceof ChecksumError || error instanceof SilenceError ? 2 : Infinity;
 }
 
+/** No address is left, and why. */
+export class NothingGoodError extends UserError {
+  constructor(
+    message: string,
+    readonly reasons: readonly unknown[],
+  ) {
+    super(message);
+  }
+}
+
+/** Servers that kept us waiting in vain: other files of this run need not wait for them again, unless nobody else is left. */
+const silent = new Set<string>();
+const serverOf = ({ url }: Address) => new URL(url).origin;
+
 /** The first good result of several addresses, in rounds with a growing pause between; the error lists every address with its reason. */
 export async function firstGood<T>(
   what: string,
@@ -70,11 +84,14 @@ export async function firstGood<T>(
   { attempts = 4, advice = ADVICE, onFailure }: Attempts = {},
 ): Promise<T> {
   const failed = new Map<Address, { error: unknown; times: number }>();
-  const left = () =>
-    addresses.filter((address) => {
+  const left = () => {
+    const patient = addresses.filter((address) => {
       const failure = failed.get(address);
       return failure === undefined || failure.times < patienceWith(failure.error);
     });
+    const isSilent = (address: Address) => silent.has(serverOf(address));
+    return [...patient.filter((address) => !isSilent(address)), ...patient.filter(isSilent)];
+  };
   for (let round = 0; round < attempts && left().length > 0; round++) {
     if (round > 0) await sleep(FIRST_PAUSE_MS * 4 ** (round - 1));
     for (const address of left()) {
@@ -82,13 +99,17 @@ export async function firstGood<T>(
         return await attempt(address);
       } catch (error) {
         if (isOfDisk(error)) throw error;
+        if (error instanceof SilenceError) silent.add(serverOf(address));
         failed.set(address, { error, times: (failed.get(address)?.times ?? 0) + 1 });
         onFailure?.(address.url, messageOf(error));
       }
     }
   }
   const reasons = [...failed].map(([{ url }, { error }]) => `  ${url}: ${messageOf(error)}`);
-  throw new UserError([`cannot download ${what}:`, ...reasons, `  what to do: ${advice}`].join("\n"));
+  throw new NothingGoodError(
+    [`cannot download ${what}:`, ...reasons, `  what to do: ${advice}`].join("\n"),
+    [...failed.values()].map(({ error }) => error),
+  );
 }
 
 /** The byte that the body begins with. */

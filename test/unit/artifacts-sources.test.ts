@@ -114,6 +114,22 @@ test("what a mirror has not rebuilt comes from the next that has, else it is ups
   }
 });
 
+test("one that is broken is left for the next, and what was found then stays, also when it is mended", async () => {
+  const first = answers(status(500), says(B));
+  const second = answers(says(A));
+  const rows = [{ url: await serve(first.listener) }, { url: await serve(second.listener) }];
+  for (let run = 0; run < 2; run++)
+    assert.deepEqual((await from(rows, [kubelet])).checksums, { "kubelet/1.35.4/amd64": A });
+  assert.deepEqual([first.asked.length, second.asked.length], [1, 1]);
+  assert.deepEqual((await from(rows.slice(0, 1), [kubelet])).checksums, { "kubelet/1.35.4/amd64": B });
+});
+
+test("a checksum file without the file is as good as none", async () => {
+  const rows = [{ url: await serve(says(`${B}  runc.amd64\n`)) }, { url: await serve(says(`${A}  runc.arm64\n`)) }];
+  assert.deepEqual((await from(rows, [runc])).checksums, { "runc/1.4.3/arm64": A });
+  assert.deepEqual((await from(rows.slice(0, 1), [runc])).checksums, {});
+});
+
 test("mirrors that do not rebuild are not asked for checksums", async () => {
   const sums = answers(says(A));
   const { checksums } = await from([{ url: await serve(sums.listener), ownChecksums: false }], [kubelet]);
@@ -182,7 +198,10 @@ test("a version newer than the catalogue's checksums gets upstream's own, from u
     published: { "kubelet/1.37.0/arm64": A },
   });
   assert.equal(sums.asked[0]?.url, "/release/v1.37.0/bin/linux/arm64/kubelet.sha256");
-  assert.match(await readFile(join(dir, "checksums.json"), "utf8"), /"https:\/\/dl\.k8s\.io\/\S+ kubelet": "aaaa/);
+  assert.match(
+    await readFile(join(dir, "checksums.json"), "utf8"),
+    /"kubelet\/1\.37\.0\/arm64 upstream": \{\s+"sha256": "aaaa/,
+  );
 });
 
 test("a version that upstream does not have is refused with those there are", async () => {

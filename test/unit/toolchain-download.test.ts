@@ -165,6 +165,13 @@ test("a server that never answers is asked twice, then given up", async () => {
   assert.equal(silent.asked.length, 2);
 });
 
+test("one that kept us waiting comes last from then on", async () => {
+  const silent = answers(() => undefined);
+  const urls = [await serve(silent.listener), await serve(good)];
+  for (let run = 0; run < 2; run++) assert.equal(await fetched({ urls, answerTimeoutMs: 50 }), BODY);
+  assert.equal(silent.asked.length, 1);
+});
+
 test("what is wrong with the disk here is not blamed on a server", async () => {
   const server = answers(good);
   const partial = join(folder, "a-folder-is-in-the-way", "partial");
