@@ -218,7 +218,7 @@ async function sendBodies(remote: Remote, owner: string, steps: readonly Step[],
   const all = steps.flatMap((step) => step.bodies ?? []);
   const bodies = new Map(all.map((body) => [body.sha256, body]));
   if (bodies.size === 0) return;
-  await Promise.all(all.map((body) => body.ready?.(ctx.tell)));
+  await Promise.all(all.flatMap(({ ready }) => (ready ? [ready(ctx.tell)] : [])));
   await remote.run(sh`umask 077; mkdir -p ${staging}/${owner}`, { title: "make room for uploads" });
   await Promise.all(
     [...bodies.values()].map(async (body) => {
