@@ -1,29 +1,7 @@
-import type { CustomResourceOptions } from "@pulumi/pulumi";
 import type { z } from "zod";
 import { define, type Definition } from "./definition";
-import type { Host } from "./host";
-import type { DeepInput } from "./inputs";
 import { later } from "./later";
-import type { ComponentResource } from "./resource";
-
-/** What a user may say about any component. */
-export interface CommonArgs {
-  host: Host;
-  /** On destroy, leave the host as it is and only drop the records. */
-  retain?: boolean;
-  /** On destroy, do not insist that the host can be reached. */
-  forget?: boolean;
-  /** If it fails, take back at once what was done. */
-  rollbackOnFailure?: boolean;
-}
-
-export type ComponentArgs<A extends z.ZodObject> = CommonArgs & { [K in keyof z.input<A>]: DeepInput<z.input<A>[K]> };
-
-export type ComponentClass<A extends z.ZodObject> = (new (
-  name: string,
-  args: ComponentArgs<A>,
-  opts?: CustomResourceOptions,
-) => ComponentResource) & { readonly definition: Definition<A> };
+import type { ComponentClass } from "./resource";
 
 const resource = later(__filename, "./resource") as () => typeof import("./resource");
 

@@ -262,8 +262,9 @@ export async function read(definition: Definition, world: World, props: Inputs):
 
 /** The others are asked first: that a host is gone is no reason for them to keep it. */
 async function sayFarewell(definition: Definition, world: World, props: Inputs, lossAccepted: boolean): Promise<void> {
+  if (!definition.farewell) return;
   const { args, common } = parse(definition, inputsIn(props));
-  const request = definition.farewell?.(args, { lost: lossAccepted });
+  const request = definition.farewell(args, { lost: lossAccepted });
   if (request === undefined) return;
   world.tell(common.resource.urn, request.title, "status");
   try {
