@@ -190,7 +190,7 @@ async function converge(
   const remote = await world.connect(host);
   const facts = await factsOf(remote);
   const before = storedFacts(olds);
-  if (before && before.machineId !== facts.machineId) {
+  if (before && before.machineId !== facts.machineId && !definition.ofCluster) {
     world.tell(
       resource.urn,
       `${host.name} is another machine than before (${host.address}); the old one was left as it was`,

@@ -7,6 +7,7 @@ const isV6 = (cidr: string) => cidr.includes(":");
 
 export const Flannel = component({
   kind: "Flannel",
+  ofCluster: true,
   about: "flannel as the cluster's pod network, applied from a master.",
   args: z.object({
     image: z.string().describe("Image of flanneld"),

@@ -2,10 +2,11 @@ import { z } from "zod";
 import { component } from "../provider/component";
 import { sh } from "../provider/shell";
 import { nodeSettings } from "./kubernetes/node-settings";
-import { adminConf, kubectl } from "./kubernetes/paths";
+import { kubectl } from "./kubernetes/paths";
 
 export const NodeSettings = component({
   kind: "NodeSettings",
+  ofCluster: true,
   about: "Labels and taints of a node, set on a master; waits until the node is ready.",
   args: z.object({
     node: z.string().describe("Name of the node"),
@@ -23,7 +24,7 @@ export const NodeSettings = component({
   ],
   verify: ({ node, patience }) => ({
     title: `${node} is ready`,
-    test: sh`why=$(${kubectl} --kubeconfig ${adminConf} --request-timeout 10s get node ${node} -o ${'jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}'}) || { echo "$why"; return 1; }
+    test: sh`why=$(${kubectl} --request-timeout 10s get node ${node} -o ${'jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}'}) || { echo "$why"; return 1; }
 case $why in "True "*) ;; *) echo "not ready: $why"; return 1 ;; esac`,
     seconds: patience,
   }),

@@ -1,5 +1,5 @@
 import { sh } from "../../provider/shell";
-import { adminConf, crictl, kubectl } from "./paths";
+import { crictl, kubectl } from "./paths";
 
 /**
  * Shell functions for whatever waits for a control plane: they tell within seconds that one of its containers keeps
@@ -35,13 +35,13 @@ guarded() { # COMMAND… 3<INPUT: is ended when the control plane cannot come up
   rm -f out
   return 1
 }
-answers() { ${kubectl} --kubeconfig ${adminConf} --request-timeout 5s --server "$1" get --raw /readyz >/dev/null 2>&1; } # URL
+answers() { ${kubectl} --request-timeout 5s --server "$1" get --raw /readyz >/dev/null 2>&1; } # URL
 await_control_plane() { # URL SECONDS
   left=$2
   until answers "$1"; do
     left=$((left - 1))
     if [ $((left % 5)) = 0 ] && crashing; then return 1; fi
-    [ $left -gt 0 ] || { say "the API server at $1 is not ready after $2 s"; ${kubectl} --kubeconfig ${adminConf} --server "$1" get --raw '/readyz?verbose' 2>&1 | grep -v ok >&2; return 1; }
+    [ $left -gt 0 ] || { say "the API server at $1 is not ready after $2 s"; ${kubectl} --server "$1" get --raw '/readyz?verbose' 2>&1 | grep -v ok >&2; return 1; }
     sleep 1
   done
 }`;

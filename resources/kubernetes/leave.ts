@@ -4,8 +4,9 @@ import type { HostSpec } from "../../provider/ssh/spec";
 import { etcdctl } from "./etcd";
 import { adminConf, kubectl } from "./paths";
 
-/** While it is there the whole cluster goes: pods have nowhere to move to. */
+/** While they are there the whole cluster goes: pods have nowhere to move to, and nobody is told. */
 export const endingMark = "kubexm-ending";
+export const endingFile = "/run/kubexm-ending";
 
 export interface Leaving {
   name: string;
@@ -16,38 +17,53 @@ export interface Leaving {
   lost: boolean;
 }
 
-/** One member fewer may not mean no majority. What has no majority already cannot be changed by etcd at all. */
-const leaveEtcd = (name: string) => sh`${etcdctl}
+/** One member fewer may not mean no majority; what has no majority already cannot be changed by etcd at all. */
+const etcdMember = (name: string) => sh`${etcdctl}
 members=$(etcdctl member list) || { say "etcd does not answer"; exit 1; }
 line=$(printf '%s\n' "$members" | grep ${`, ${name}, `} || :)
-if [ -n "$line" ]; then
-  id=$(printf %s "$line" | cut -d, -f1)
+url=$(printf %s "$line" | cut -d, -f5 | tr -d ' ')
+may_leave_etcd() {
+  [ -n "$line" ] || return 0
   total=$(printf '%s\n' "$members" | wc -l)
   health=$(etcdctl endpoint health --cluster 2>&1 || :)
-  healthy=$(printf '%s\n' "$health" | grep -c 'is healthy' || :)
-  url=$(printf %s "$line" | cut -d, -f5 | tr -d ' ')
-  others=$healthy
-  if [ -n "$url" ] && printf '%s\n' "$health" | grep -q "$url is healthy"; then others=$((healthy - 1)); fi
-  if [ "$others" -lt $(((total - 1) / 2 + 1)) ]; then
-    if [ -z "$ending" ]; then
-      say "without ${name} only $others of $((total - 1)) members of etcd would be healthy, which is no majority: the cluster would stop"
-      say "bring the others back first"
-      exit 1
-    fi
-  else etcdctl member remove "$id" >/dev/null || exit 1; fi
-fi`;
+  others=$(printf '%s\n' "$health" | grep -c 'is healthy' || :)
+  if [ -n "$url" ] && printf '%s\n' "$health" | grep -q "$url is healthy"; then others=$((others - 1)); fi
+  [ "$others" -lt $(((total - 1) / 2 + 1)) ] || return 0
+  say "without ${name} only $others of $((total - 1)) members of etcd would be healthy, which is no majority: the cluster would stop"
+  say "bring the others back first"
+  return 1
+}
+leave_etcd() {
+  [ -n "$line" ] || return 0
+  # A leader that removes itself can stop before the others know of it.
+  own=$(printf '%s\n' "$members" | grep ", $(cat /proc/sys/kernel/hostname), " | cut -d, -f1)
+  [ -z "$url" ] || etcdctl --endpoints "$url" move-leader "$own" >/dev/null 2>&1 || :
+  etcdctl member remove "$(printf %s "$line" | cut -d, -f1)" >/dev/null || return 1
+  left=60
+  until ${kubectl} --request-timeout 5s get --raw /readyz >/dev/null 2>&1; do
+    left=$((left - 1))
+    [ $left -gt 0 ] || { say "the API server is not ready again after ${name} left"; return 1; }
+    sleep 1
+  done
+}
+may_leave_etcd || exit 1`;
 
 /** Drained, then taken off the lists of the others. */
 export const leave = ({ name, role, masters, drain, lost }: Leaving): Ask => ({
   hosts: masters,
   title: `take ${name} out of the cluster`,
   run: sh`[ -s ${adminConf} ] || exit 0
-export KUBECONFIG=${adminConf}
+if [ -e ${endingFile} ]; then echo ${`${name} goes with its cluster`}; exit 0; fi
 say() { printf '%s\n' "$*" >&2; }
 ${kubectl} --request-timeout 20s get --raw /readyz >/dev/null || exit 1
-ending=$(${kubectl} -n kube-system get configmap ${endingMark} -o name 2>/dev/null || :)
+if [ -n "$(${kubectl} -n kube-system get configmap ${endingMark} --ignore-not-found -o name)" ]; then
+  : >${endingFile}
+  echo ${`${name} goes with its cluster`}
+  exit 0
+fi
+${role === "master" ? etcdMember(name) : sh``}
 ready=$(${kubectl} get node ${name} -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null || :)
-if [ -z "$ending" ] && [ -n "$ready" ]; then
+if [ -n "$ready" ]; then
   gone=
   # A node that has fallen silent cannot end its pods: they count as gone soon after they were told to.
   if [ "$ready" != True ] || [ ${lost ? "yes" : "no"} = yes ]; then gone=--skip-wait-for-delete-timeout=1; fi
@@ -57,8 +73,8 @@ if [ -z "$ending" ] && [ -n "$ready" ]; then
     exit 1
   }
 fi
-${role === "master" ? leaveEtcd(name) : sh``}
 [ -z "$ready" ] || ${kubectl} delete node ${name} >/dev/null || exit 1
+${role === "master" ? sh`leave_etcd || exit 1` : sh``}
 echo ${`${name} is no longer in the cluster`}`,
   timeout: drain.timeout + 120,
 });

@@ -9,7 +9,7 @@ const field = sh`--server-side --field-manager kubexm`;
 export function manifest(name: string, yaml: string): Step {
   const text = yaml.endsWith("\n") ? yaml : `${yaml}\n`;
   const sum = createHash("sha256").update(text).digest("hex");
-  const config = sh`--kubeconfig ${adminConf} --request-timeout 60s`;
+  const config = sh`--request-timeout 60s`;
   const body = sh`<<'KX_MANIFEST'
 ${verbatim(text, "KX_MANIFEST")}KX_MANIFEST`;
   return {

@@ -26,7 +26,6 @@ export const memberId = "membership in the cluster";
 /** A token for a quarter of an hour and, for a further master, the keys of the cluster. Old entries of the name go. */
 const lend = ({ name, local }: Membership): Command => sh`
 [ -s ${adminConf} ] || exit 0
-export KUBECONFIG=${adminConf}
 say() { printf '%s\n' "$*" >&2; }
 ${kubectl} --request-timeout 20s get --raw /readyz >/dev/null || exit 1
 if ${kubectl} get node ${name} >/dev/null 2>&1; then ${kubectl} delete node ${name} >/dev/null || exit 1; fi
@@ -38,7 +37,7 @@ stale=$(etcdctl member list | sed -n ${`s/^\\([0-9a-f]*\\), [^,]*, ${name}, .*/\
 [ -z "$stale" ] || etcdctl member remove "$stale" >/dev/null || exit 1
 printf 'keys=%s\n' "$(tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.key sa.pub front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key | base64 | tr -d '\n')"`
 }
-command=$(${kubeadm} token create --ttl 15m --description ${`kubexm: ${name} joins`} --print-join-command) || exit 1
+command=$(${kubeadm} --kubeconfig ${adminConf} token create --ttl 15m --description ${`kubexm: ${name} joins`} --print-join-command) || exit 1
 set -- $command
 while [ $# -gt 1 ]; do
   case $1 in --token) printf 'token=%s\n' "$2" ;; --discovery-token-ca-cert-hash) printf 'hash=%s\n' "$2" ;; esac
@@ -99,7 +98,7 @@ begin() {
   set -- ${kubeadm} init --config ${kubeadmConf} --skip-token-print --skip-phases=show-join-command
   if [ -n "$again" ] && [ -s ${adminConf} ]; then
     guarded "$@" --ignore-preflight-errors=all 3</dev/null && return
-    if ${kubectl} --kubeconfig ${adminConf} --request-timeout 10s -n kube-system get configmap kubeadm-config >/dev/null 2>&1; then return 1; fi
+    if ${kubectl} --request-timeout 10s -n kube-system get configmap kubeadm-config >/dev/null 2>&1; then return 1; fi
   fi
   [ -z "$again" ] || { reset_node && clean_kernel; } || return 1
   guarded "$@" 3</dev/null || return 1

@@ -2,7 +2,7 @@ import { sh } from "../../provider/shell";
 import type { Step } from "../../provider/step";
 import { adminConf, kubectl } from "./paths";
 
-const run = sh`${kubectl} --kubeconfig ${adminConf} --request-timeout 20s`;
+const run = sh`${kubectl} --request-timeout 20s`;
 const template = `{{range $k, $v := .metadata.labels}}{{$k}}={{$v}}{{"\\n"}}{{end}}{{range .spec.taints}}{{.key}}={{.value}}:{{.effect}}{{"\\n"}}{{end}}`;
 
 /** `set`: words as kubectl takes them; `unset`: what takes one of them away. */

@@ -2,10 +2,13 @@ import { sh } from "../../provider/shell";
 
 /** Where the programs of a node stand: apart from those of packages. */
 export const kubeadm = "/usr/local/bin/kubeadm";
-/** What it learns of the API is kept off root's home folder. */
-export const kubectl = sh`/usr/local/bin/kubectl --cache-dir /run/kubexm-kubectl`;
 export const crictl = "/usr/local/bin/crictl";
 export const adminConf = "/etc/kubernetes/admin.conf";
 export const criSocket = "unix:///run/containerd/containerd.sock";
 /** What kubeadm is told on a master, kept for later changes. */
 export const kubeadmConf = "/etc/kubernetes/kubexm.yaml";
+/**
+ * For the administrator, at the API server of this very master: the common endpoint may lead to one that is just going.
+ * What it learns of the API is kept off root's home folder.
+ */
+export const kubectl = sh`/usr/local/bin/kubectl --cache-dir /run/kubexm-kubectl --kubeconfig ${adminConf} --server "https://127.0.0.1:$(sed -n 's/.*--secure-port=//p' /etc/kubernetes/manifests/kube-apiserver.yaml)"`;

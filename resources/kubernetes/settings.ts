@@ -2,7 +2,7 @@ import { sh } from "../../provider/shell";
 import type { Step } from "../../provider/step";
 import { watchControlPlane } from "./control-plane-watch";
 import { memberId, short } from "./member";
-import { adminConf, crictl, kubeadm, kubeadmConf, kubectl } from "./paths";
+import { crictl, kubeadm, kubeadmConf, kubectl } from "./paths";
 
 const manifests = sh`cat /etc/kubernetes/manifests/kube-apiserver.yaml /etc/kubernetes/manifests/kube-controller-manager.yaml /etc/kubernetes/manifests/kube-scheduler.yaml 2>/dev/null | sha256sum | cut -c1-16`;
 
@@ -48,7 +48,7 @@ export const proxySettings = (settings: unknown, fresh: string): Step => ({
   look: sh`applied_for`,
   make: sh`if ! { ${isFresh(fresh)} && [ -f "$(ledger_of ${memberId})/began" ]; }; then
   ${kubeadm} init phase addon kube-proxy --config ${kubeadmConf} >/dev/null
-  ${kubectl} --kubeconfig ${adminConf} -n kube-system rollout restart daemonset kube-proxy >/dev/null
+  ${kubectl} -n kube-system rollout restart daemonset kube-proxy >/dev/null
 fi
 printf %s ${short(settings)} >applied`,
   undo: sh`:`,
