@@ -17,6 +17,43 @@ export const libMark = `# kubexm ${createHash("sha256").update(text).digest("hex
 
 export const lib = new Command([libMark, text].join("\n"), "# the library of kubexm");
 
+/** The functions by name, and what stands between them. A function begins and ends at the left margin. */
+const functions = new Map<string, string>();
+const oneLine = /\{ .*\}(?: #.*)?/.source;
+const manyLines = /[{(].*\n(?:(?![)}]\n).*\n)*[)}]/.source;
+const settings = text.replaceAll(
+  new RegExp(`^([a-z_]+)\\(\\) (?:${oneLine}|${manyLines})$`, "gm"),
+  (code, name: string) => {
+    functions.set(name, code);
+    return "";
+  },
+);
+
+/** Names that a text calls, also those it puts together, as in `read_$fw`. Too many do no harm. */
+function namesIn(commented: string): string[] {
+  const script = commented.replaceAll(/(?:^|\s)# [^'"\n]*$/gm, "");
+  const prefixes = [...script.matchAll(/([a-z]+_)\$/g)].map(([, prefix = ""]) => prefix);
+  return [...functions.keys()].filter(
+    (name) => script.includes(name) || prefixes.some((prefix) => name.startsWith(prefix)),
+  );
+}
+
+const calls = new Map<string, readonly string[]>();
+function callsOf(name: string): readonly string[] {
+  const known = calls.get(name) ?? namesIn(functions.get(name) ?? "");
+  calls.set(name, known);
+  return known;
+}
+
+/** The part of the library that a script needs: a look takes a fraction of it, and is sent to every host at every run. */
+export function libFor(script: Command): Command {
+  const needed = new Set([...namesIn(settings), ...namesIn(script.text)]);
+  // A set goes on to what is added to it meanwhile.
+  for (const name of needed) for (const called of callsOf(name)) needed.add(called);
+  const parts = [...functions].filter(([name]) => needed.has(name)).map(([, code]) => code);
+  return new Command([settings.replaceAll(/^\s*(?:#.*)?\n/gm, ""), ...parts].join("\n"), "# the library of kubexm");
+}
+
 /**
  * Where a host keeps it. One place for all versions: the undo scripts in the ledger use the newest, so that a mended bug
  * is mended for what an older version did, too. In return its functions must go on serving old undo scripts.

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { bulks } from "./bulk";
-import { lib, libMark, libPath } from "./lib";
+import { lib, libFor, libMark, libPath } from "./lib";
 import { Command, lines, quote, sh, word, type Secret } from "./shell";
 import type { BulkKind, Step } from "./step";
 
@@ -24,7 +24,7 @@ export interface Verify {
   readonly seconds: number;
 }
 
-const head = (mark: string) => sh`${lib}
+const head = (mark: string, script: Command) => sh`${libFor(script)}
 M=${mark}; export M
 m() { printf '%s %s\n' "$M" "$*"; }
 `;
@@ -55,7 +55,8 @@ IFS= read -r id <"$e/id" || :; m owns ${w} "$id"; done`,
   const together = bulkNames(works).map(
     ([kind, names]) => sh`m bulk ${kind}; ${bulks[kind].ask(names)} || m error-bulk ${kind}`,
   );
-  return lines(head(mark), ...parts, ...together, sh`m end`);
+  const script = lines(...parts, ...together);
+  return lines(head(mark, script), script, sh`m end`);
 }
 
 /** The names to ask for together, each once, by kind. */
@@ -113,16 +114,19 @@ if [ -s /run/kubexm.lock ] && read -r holder about </run/kubexm.lock && [ "$hold
 case $about in "("${run}","*) ;; *) flock -s -w 240 /run/kubexm.lock true || { echo "an earlier run is still at work: $about" >&2; exit 75; } ;; esac
 fi`;
 
-const opening = (mark: string, holder: Holder) => sh`${head(mark)}
-umask 022
+/** A script that changes the host: under the lock, with the library there for what runs in a shell of its own. */
+function changing(mark: string, holder: Holder, first: Command, ...body: readonly Command[]): Command {
+  const lock = sh`umask 022
 [ -d $K ] || { mkdir -p $K && chmod 700 $K; } || exit 1
 take_lock ${holder.id} ${`(${holder.run}, ${holder.component})`} ${holder.patience} || exit $?
-[ -d $L ] || mkdir $L || exit 1
-have=; [ -f ${libPath} ] && IFS= read -r have <${libPath}
+[ -d $L ] || mkdir $L || exit 1`;
+  const keepLibrary = sh`have=; [ -f ${libPath} ] && IFS= read -r have <${libPath}
 if [ "$have" != ${libMark} ]; then
 ${heredoc(sh`cat`, sh` >$K/lib.new || exit 1`, lib)}
 mv -f $K/lib.new ${libPath} || exit 1
 fi`;
+  return lines(head(mark, lines(lock, ...body)), first, lock, keepLibrary, ...body);
+}
 
 const undoOwned = (owner: string, only?: readonly string[]) => sh`for key in $(owned_by ${owner}); do
 ${only ? sh`case ${` ${only.join(" ")} `} in *" $key "*) ;; *) continue ;; esac` : nothing}
@@ -222,8 +226,10 @@ export interface Changes {
 /** One script that takes the lock, undoes what is no longer wanted, makes what differs, looks again and verifies. */
 export function makeScript(mark: string, work: Work, changes: Changes, holder: Holder): Command {
   const chosen = work.steps.flatMap((step, s) => (changes.make.includes(s) ? [{ step, s }] : []));
-  const body = [
-    opening(mark, holder),
+  return changing(
+    mark,
+    holder,
+    nothing,
     sh`[ -z "$waited" ] || exit ${lookAgain}`,
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
     ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),
@@ -231,20 +237,13 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     sh`reload_units || { m fail reload $?; exit 1; }`,
     ...(work.verify ? [verifyPiece(work.verify)] : []),
     sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} || exit 1; m end`,
-  ];
-  return lines(...body);
+  );
 }
 
 /** One script that gives back everything an owner holds; `keep` drops the records and leaves the things as they are. */
 export function undoScript(mark: string, owner: string, holder: Holder, keep: boolean): Command {
   const each = keep ? sh`for key in $(owned_by ${owner}); do forget_entry "$key" ${owner}; done` : undoOwned(owner);
-  return lines(
-    head(mark),
-    sh`[ -d $K ] || { m end; exit 0; }`,
-    opening(mark, holder),
-    each,
-    sh`gone $S/${owner}; tidy || exit 1; m end`,
-  );
+  return changing(mark, holder, sh`[ -d $K ] || { m end; exit 0; }`, each, sh`gone $S/${owner}; tidy || exit 1; m end`);
 }
 
 export interface Event {
