@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { labExec } from "../../lab/hosts";
+import { run } from "../../toolchain/process";
+import { addHost, dropHost, inStages, withCluster, type Stage } from "../harness/cluster";
+import { startProbe } from "../harness/probe";
+
+const stages: readonly Stage[] = [
+  {
+    name: "up makes a cluster whose nodes are ready, and writes a kubeconfig that only its owner reads",
+    act: async ({ kubexm, kubectl, lab, home }) => {
+      await kubexm(["up"]);
+      assert.equal(await kubectl("get nodes --no-headers | sed 's/ .*//' | tr '\\n' ' '"), "m1 w1 ");
+      assert.doesNotMatch(await kubectl("get nodes --no-headers"), /NotReady/);
+      const path = join(home, "kubeconfig");
+      assert.equal(statSync(path).mode & 0o777, 0o600);
+      assert.match(readFileSync(path, "utf8"), new RegExp(`server: https://${lab.hosts[0]?.address ?? ""}:6443`));
+    },
+  },
+  {
+    name: "no token stays in the cluster, and nothing secret in logs and state",
+    act: async ({ kubectl, host, home }) => {
+      assert.equal(
+        await kubectl("get secrets -n kube-system --field-selector type=bootstrap.kubernetes.io/token -o name"),
+        "",
+      );
+      const key = (
+        await labExec(host("m1"), "sed -n 's/.*client-key-data: //p' /etc/kubernetes/admin.conf")
+      ).stdout.trim();
+      const ca = (await labExec(host("m1"), "sed -n 2p /etc/kubernetes/pki/ca.key")).stdout.trim();
+      const places = ["state", "logs"].map((name) => join(home, name));
+      const found = await run("grep", ["-rlF", "-e", key.slice(0, 60), "-e", ca, ...places], { okCodes: [0, 1] });
+      assert.equal(found.stdout, "");
+    },
+  },
+  {
+    name: "a second up changes nothing, with and without a look",
+    act: async ({ kubexm }) => {
+      await kubexm(["up", "--expect-no-changes"]);
+      await kubexm(["up", "--refresh", "--expect-no-changes"]);
+    },
+  },
+  {
+    name: "options of API server and kubelet, a label and a taint reach the running cluster, and no request is lost",
+    act: async (cluster) => {
+      const { kubexm, kubectl, edit, host } = cluster;
+      const probe = await startProbe(cluster, "m1", "w1");
+      edit((spec) => {
+        Object.assign(spec.kubernetes, { apiserverArgs: ["--max-requests-inflight=321"], maxPods: 77 });
+        Object.assign(spec.hosts[1] ?? {}, { labels: { disk: "ssd" }, taints: ["dedicated=db:PreferNoSchedule"] });
+      });
+      await kubexm(["up"]);
+      const { stdout } = await labExec(host("m1"), "tr '\\0' ' ' </proc/$(pidof kube-apiserver)/cmdline");
+      assert.match(stdout, /--max-requests-inflight=321/);
+      assert.equal(
+        await kubectl(
+          "get node w1 -o 'jsonpath={.status.capacity.pods} {.metadata.labels.disk} {.spec.taints[0].key}'",
+        ),
+        "77 ssd dedicated",
+      );
+      const { asked, failed } = await probe.count();
+      assert.ok(asked > 20, `only ${asked} requests`);
+      assert.equal(failed, 0, `${failed} of ${asked} requests`);
+      await kubexm(["up", "--refresh", "--expect-no-changes"]);
+    },
+  },
+  {
+    name: "a label taken out of the file goes, and what others labelled stays",
+    act: async ({ kubexm, kubectl, edit }) => {
+      await kubectl("label node w1 mine=1");
+      edit((spec) => Object.assign(spec.hosts[1] ?? {}, { labels: { rack: "a" }, taints: [] }));
+      await kubexm(["up"]);
+      assert.equal(
+        await kubectl(
+          "get node w1 -o 'jsonpath={.metadata.labels.disk}{.metadata.labels.rack}{.metadata.labels.mine}{.spec.taints}'",
+        ),
+        "a1",
+      );
+    },
+  },
+  {
+    name: "drift is seen and healed: a manifest, a unit, a label, an object, an image",
+    act: async ({ kubexm, kubectl, host }) => {
+      await labExec(
+        host("m1"),
+        "sed -i 's/--max-requests-inflight=321/--max-requests-inflight=5/' /etc/kubernetes/manifests/kube-apiserver.yaml",
+      );
+      await labExec(
+        host("w1"),
+        "systemctl disable -q kubelet && crictl rmi registry.k8s.io/coredns/coredns:v1.13.1 >/dev/null 2>&1",
+      );
+      await labExec(host("w1"), "echo 'maxPods: 9' >/etc/kubernetes/kubelet.conf.d/50-kubexm.conf");
+      await new Promise((resolve) => setTimeout(resolve, 8000));
+      await kubectl("label node w1 rack-");
+      await kubectl("-n kube-flannel set image ds/kube-flannel-ds kube-flannel=ghcr.io/flannel-io/flannel:v0.0.1");
+      const told = await kubexm(["drift"], 2);
+      for (const thing of [
+        "settings of the control plane",
+        "unit kubelet.service",
+        "labels of node w1",
+        "objects flannel",
+        "images",
+        "50-kubexm.conf",
+      ])
+        assert.match(told, new RegExp(thing));
+      await kubexm(["up", "--refresh"]);
+      await kubexm(["up", "--refresh", "--expect-no-changes"]);
+      assert.match(await kubectl("get ds -n kube-flannel -o 'jsonpath={..image}'"), /flannel:v0\.28\.9/);
+    },
+  },
+  {
+    name: "what a running cluster cannot change is refused in preview, with the reason",
+    act: async ({ kubexm, edit }) => {
+      const refused = async (change: Record<string, unknown>, reason: RegExp, put: Record<string, unknown>) => {
+        edit((spec) => Object.assign(spec, change));
+        assert.match(await kubexm(["preview"], 1), reason);
+        edit((spec) => {
+          for (const key of Object.keys(change)) Reflect.deleteProperty(spec, key);
+          Object.assign(spec, put);
+        });
+      };
+      await refused({ network: { kubePodsCIDR: "10.244.0.0/16" } }, /cannot be changed any more/, {});
+      edit((spec) => Object.assign(spec.kubernetes, { version: "v1.36.3" }));
+      assert.match(await kubexm(["preview"], 1), /does not upgrade running clusters yet/);
+      edit((spec) => Object.assign(spec.kubernetes, { version: "v1.35.4" }));
+      await kubexm(["up", "--expect-no-changes"]);
+    },
+  },
+  {
+    name: "a worker more: only that host is made, the others get its name",
+    act: async ({ kubexm, kubectl, edit, host }) => {
+      edit((spec) => addHost(spec, host("w2"), "worker"));
+      const told = await kubexm(["up"]);
+      const made = told.split("\n").filter((line) => /^\S+ +\+ /.test(line) && !/^w2 |NodeSettings/.test(line));
+      assert.deepEqual(made, []);
+      assert.doesNotMatch(await kubectl("get nodes --no-headers"), /NotReady/);
+      assert.match(await kubectl("get nodes --no-headers"), /^w2 /m);
+    },
+  },
+  {
+    name: "a worker less: its pods move first, and it is as it was before",
+    act: async ({ kubexm, kubectl, edit, differences }) => {
+      await kubectl("create deployment web --image=registry.k8s.io/pause:3.10.1 --replicas=4");
+      await kubectl("rollout status deployment/web --timeout=60s");
+      edit((spec) => dropHost(spec, "w2"));
+      await kubexm(["up"]);
+      assert.doesNotMatch(await kubectl("get nodes --no-headers"), /^w2 /m);
+      await kubectl("rollout status deployment/web --timeout=60s");
+      assert.equal(await differences("w2"), "");
+    },
+  },
+  {
+    name: "destroy gives all hosts back as they were",
+    act: async ({ kubexm, differences }) => {
+      await kubexm(["destroy"]);
+      for (const name of ["m1", "w1", "w2"]) assert.equal(await differences(name), "", name);
+    },
+  },
+];
+
+test("one master, one worker", async (t) => {
+  await withCluster({ masters: ["m1"], workers: ["w1"], spare: ["w2"] }, (cluster) => inStages(t, cluster, stages));
+});

@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { parse, stringify } from "yaml";
+import { startBalancer } from "../../lab/balancer";
+import { labClusterYaml, labExec, withLab, type Lab, type LabHost } from "../../lab/hosts";
+import { labKubernetesFrom } from "../../lab/kubernetes";
+import { startMirror } from "../../lab/mirror/serve";
+import { gatewayOf } from "../../lab/service";
+import { compare, describeDifferences, snapshot, type Snapshot } from "../../lab/snapshot";
+import { run } from "../../toolchain/process";
+
+const repo = join(__dirname, "..", "..", "..");
+const main = join(repo, "dist", "cli", "main.js");
+
+type Tree = Record<string, unknown>;
+
+/** The spec of a cluster.yaml, as a person edits it. */
+export interface Spec extends Tree {
+  hosts: (Tree & { name: string })[];
+  roleGroups: Record<"master" | "worker" | "etcd", string[]>;
+  kubernetes: Tree & { kubeletConfiguration: Tree };
+}
+
+/** A cluster on lab hosts, driven as a user drives it. */
+export interface TestCluster {
+  lab: Lab;
+  /** Where state, logs and kubeconfig are. */
+  home: string;
+  host: (name: string) => LabHost;
+  edit: (change: (spec: Spec) => void) => void;
+  /** `kubexm VERB …` on the cluster file; what it printed. Another exit code than the expected one fails. */
+  kubexm: (args: readonly string[], expected?: number, env?: NodeJS.ProcessEnv) => Promise<string>;
+  /** kubectl on a master. */
+  kubectl: (args: string, on?: string) => Promise<string>;
+  /** What differs on a host from before the first run; empty: nothing. */
+  differences: (name: string) => Promise<string>;
+}
+
+export interface Shape {
+  masters: readonly string[];
+  workers: readonly string[];
+  /** Hosts that are there and not yet in the cluster. */
+  spare?: readonly string[];
+}
+
+/** Hosts, mirror and, before several masters, a load balancer; all gone afterwards. */
+export async function withCluster(shape: Shape, use: (cluster: TestCluster) => Promise<void>): Promise<void> {
+  const { masters, workers, spare = [] } = shape;
+  const cwd = mkdtempSync(join(tmpdir(), "kubexm-cluster-"));
+  try {
+    await withLab({ hosts: [...masters, ...workers, ...spare], cwd }, async (lab) => {
+      const mirror = await startMirror({ address: gatewayOf(lab) });
+      const before = lab.hosts.slice(0, masters.length).map(({ address }) => address);
+      const balancer = masters.length > 1 ? await startBalancer(gatewayOf(lab), before) : undefined;
+      try {
+        await mirror.ready;
+        const file = join(cwd, "cluster.yaml");
+        const known = lab.hosts.filter(({ name }) => !spare.includes(name));
+        const text = labClusterYaml(
+          { ...lab, name: "test", hosts: known },
+          {
+            ...labKubernetesFrom(mirror),
+            ...(balancer && { controlPlaneEndpoint: { externalLoadBalancer: "external", lb_address: gatewayOf(lab) } }),
+            roleGroups: { etcd: masters, master: masters, worker: workers.length > 0 ? workers : masters },
+          },
+        );
+        writeFileSync(file, text, { mode: 0o600 });
+        await use(await drive(lab, cwd, file, masters[0] ?? ""));
+      } finally {
+        await balancer?.stop();
+        await mirror.stop();
+      }
+    });
+  } finally {
+    rmSync(cwd, { recursive: true, force: true });
+  }
+}
+
+async function drive(lab: Lab, cwd: string, file: string, first: string): Promise<TestCluster> {
+  const host = (name: string) => {
+    const found = lab.hosts.find((one) => one.name === name);
+    assert.ok(found, `no host ${name}`);
+    return found;
+  };
+  const befores = new Map<string, Snapshot>();
+  for (const one of lab.hosts) befores.set(one.name, await snapshot(one));
+  return {
+    lab,
+    home: join(cwd, ".kubexm", "test"),
+    host,
+    edit: (change) => {
+      const cluster = parse(readFileSync(file, "utf8")) as { spec: Spec };
+      change(cluster.spec);
+      writeFileSync(file, stringify(cluster, { aliasDuplicateObjects: false }));
+    },
+    kubexm: async ([verb = "", ...args], expected = 0, env = {}) => {
+      const yes = ["up", "destroy"].includes(verb) ? ["--yes"] : [];
+      const ended = await run(process.execPath, [main, verb, "-f", file, ...yes, ...args], {
+        cwd,
+        env,
+        okCodes: [0, 1, 2, 130],
+      });
+      const printed = ended.stdout + ended.stderr;
+      assert.equal(ended.code, expected, `kubexm ${verb} ${args.join(" ")}: exit code ${ended.code}\n${printed}`);
+      return printed;
+    },
+    kubectl: async (args, on = first) => {
+      const { stdout } = await labExec(
+        host(on),
+        `/usr/local/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf ${args}`,
+      );
+      return stdout;
+    },
+    differences: async (name) => {
+      const then = befores.get(name);
+      assert.ok(then);
+      return describeDifferences(compare(then, await snapshot(host(name))));
+    },
+  };
+}
+
+/** A new host in the file, like those that are there. */
+export function addHost(spec: Spec, { name, address }: LabHost, role: "master" | "worker"): void {
+  const like = spec.hosts[0];
+  assert.ok(like);
+  spec.hosts.push({ ...like, name, address });
+  for (const group of role === "master" ? (["master", "etcd"] as const) : (["worker"] as const))
+    spec.roleGroups[group].push(name);
+}
+
+export function dropHost(spec: Spec, name: string): void {
+  spec.hosts = spec.hosts.filter((host) => host.name !== name);
+  for (const group of ["master", "etcd", "worker"] as const)
+    spec.roleGroups[group] = spec.roleGroups[group].filter((one) => one !== name);
+}
+
+export interface Stage {
+  readonly name: string;
+  readonly act: (cluster: TestCluster) => Promise<void>;
+}
+
+/** Each stands on the one before. */
+export async function inStages(t: TestContext, cluster: TestCluster, stages: readonly Stage[]): Promise<void> {
+  const done = new Set<string>();
+  for (const { name, act } of stages) {
+    await t.test(name, async () => {
+      await act(cluster);
+      done.add(name);
+    });
+    if (!done.has(name)) break;
+  }
+}
