@@ -103,10 +103,8 @@ begin() {
   [ -z "$again" ] || { reset_node && clean_kernel; } || return 1
   guarded "$@" 3</dev/null || return 1
   : >began
-  # kubeadm makes one for a day, and nobody needs it.
-  for token in $(${kubeadm} --kubeconfig ${adminConf} token list -o go-template='{{.token}} ' 2>/dev/null); do
-    ${kubeadm} --kubeconfig ${adminConf} token delete "$(printf %s "$token" | cut -d. -f1)" >/dev/null || :
-  done
+  # kubeadm makes a token for a day, and nobody needs it.
+  ${kubectl} -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token >/dev/null || :
 }`;
 
 /** The host is a node of the cluster: begins it, or joins it, and leaves it in the end. */
