@@ -174,7 +174,7 @@ test("without any set-up: a file backend and a passphrase of its own, kept and c
   assert.equal(state, home.state);
   assert.equal(env["PULUMI_BACKEND_URL"], `file://${home.state}`);
   assert.equal(env["PULUMI_CONFIG_PASSPHRASE_FILE"], home.passphrase);
-  assert.equal(env["PULUMI_PARALLEL"], "256");
+  assert.equal(env["PULUMI_PARALLEL"], "64");
   const phrase = readFileSync(home.passphrase, "utf8");
   assert.equal(Buffer.from(phrase, "base64url").length, 32);
   for (const [path, mode] of [
