@@ -1,5 +1,5 @@
 import { RemoteError } from "./errors";
-import { Secret, sh, type Command } from "./shell";
+import { Secret, lines, sh, type Command } from "./shell";
 import type { HostSpec } from "./ssh/spec";
 import type { Remote } from "./ssh/remote";
 
@@ -41,7 +41,7 @@ export async function ask(request: Ask, connect: Connect): Promise<Answer> {
       const { after, title } = request;
       const secret = new Secret(text);
       const done = async () => {
-        if (after) await remote.run(sh`answer=${secret}\n${after}`, { title: `${title}: done`, timeout: 120 });
+        if (after) await remote.run(lines(sh`answer=${secret}`, after), { title: `${title}: done`, timeout: 120 });
       };
       return { text: secret, done };
     } catch (error) {
