@@ -69,6 +69,8 @@ export function labClusterYaml(lab: Lab, extra: Readonly<Record<string, unknown>
     roleGroups: { etcd: [first], master: [first], worker: rest.length > 0 ? rest : [first] },
     ssh: { knownHostsPath: lab.knownHostsPath },
     kubernetes: labKubernetes(),
+    // All hosts share one disk with whatever else the machine is doing.
+    ignorePreflight: ["etcd-disk"],
     ...extra,
   };
   const cluster = {

@@ -13,8 +13,8 @@ const at = (tree: unknown, path: string): unknown =>
 const spec = (more: Partial<ClusterInput> = {}) =>
   parseSpec("test", {
     hosts: [
-      { name: "m1", address: "192.0.2.1" },
-      { name: "w1", address: "192.0.2.2" },
+      { name: "m1", address: "192.0.2.1", internalAddress: "192.0.2.1,2001:db8::1" },
+      { name: "w1", address: "192.0.2.2", internalAddress: "192.0.2.2,2001:db8::2" },
     ],
     roleGroups: { master: ["m1"], etcd: ["m1"], worker: ["w1"] },
     ...more,
@@ -26,7 +26,12 @@ describe("ClusterConfiguration and KubeProxyConfiguration from cluster.yaml", ()
   const rows: readonly [what: string, given: Partial<ClusterInput>, path: string, wanted: unknown][] = [
     ["version", {}, "cluster.kubernetesVersion", "v1.35.4"],
     ["endpoint", {}, "cluster.controlPlaneEndpoint", "lb.kubexm.local:6443"],
-    ["ranges of both families", { network: dual }, "cluster.networking.podSubnet", dual.kubePodsCIDR],
+    [
+      "ranges of both families",
+      { network: dual, kubernetes: { nodeCidrMaskSizeIPv6: 64 } },
+      "cluster.networking.podSubnet",
+      dual.kubePodsCIDR,
+    ],
     [
       "arguments",
       { kubernetes: { apiserverArgs: ["--v=2", "--profiling"] } },
@@ -51,11 +56,11 @@ describe("ClusterConfiguration and KubeProxyConfiguration from cluster.yaml", ()
     ],
     [
       "node masks of both families",
-      { network: dual, kubernetes: { nodeCidrMaskSize: 25, nodeCidrMaskSizeIPv6: 80 } },
+      { network: dual, kubernetes: { nodeCidrMaskSize: 25, nodeCidrMaskSizeIPv6: 70 } },
       "cluster.controllerManager.extraArgs",
       [
         { name: "node-cidr-mask-size-ipv4", value: "25" },
-        { name: "node-cidr-mask-size-ipv6", value: "80" },
+        { name: "node-cidr-mask-size-ipv6", value: "70" },
       ],
     ],
     [

@@ -9,6 +9,7 @@ import { makeSshKey } from "../../lab/key.js";
 import { withLock } from "../../lab/lock.js";
 import { upOptions } from "../../lab/main.js";
 import { addressIn, freeSubnets, parseRange } from "../../lab/network.js";
+import { labKubernetes } from "../../lab/kubernetes.js";
 import { alive, owner } from "../../toolchain/owner.js";
 import { parseSpec } from "../../resources/config/index.js";
 import { type LabOptions, planHosts, planLab, planNetworks } from "../../lab/plan.js";
@@ -127,6 +128,8 @@ describe("files of a lab", () => {
       ],
       roleGroups: { etcd: ["node1"], master: ["node1"], worker: ["node1"] },
       ssh: { knownHostsPath: "/l/known_hosts" },
+      kubernetes: labKubernetes(),
+      ignorePreflight: ["etcd-disk"],
       network: { plugin: "flannel" },
     });
   });
