@@ -21,6 +21,7 @@ export type Group = (options: Options, save: (sofar: Measured) => void) => Promi
 export const GROUPS: Readonly<Record<string, Group>> = {
   lab: async (...given) => (await import("./groups/lab.js")).lab(...given),
   provider: async (...given) => (await import("./groups/provider.js")).provider(...given),
+  hosts: async (...given) => (await import("./groups/hosts.js")).hosts(...given),
 };
 
 const USAGE = `usage: npm run bench -- [GROUP…] [--hosts 10,40] [--runs 3]; groups are ${Object.keys(GROUPS).join(", ")}`;
