@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { labExec, stopHost } from "../../lab/hosts";
+import { addHost, dropHost, inStages, withCluster, type Stage, type TestCluster } from "../harness/cluster";
+import { startProbe, type Probe } from "../harness/probe";
+
+const members = async ({ host }: TestCluster, on: string) => {
+  const etcdctl = `crictl exec $(crictl ps --name '^etcd$' -q) etcdctl --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key`;
+  return (
+    await labExec(host(on), `${etcdctl} member list 2>/dev/null | cut -d, -f3 | tr -d ' ' | sort | tr '\\n' ' '`)
+  ).stdout.trim();
+};
+
+/** Waits for what must come, at most as long as the runner lets a file run. */
+async function until(holds: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await holds();
+      return;
+    } catch {
+      await sleep(1000);
+    }
+  }
+}
+
+let probe: Probe;
+
+const stages: readonly Stage[] = [
+  {
+    name: "up makes three masters, each a member of etcd, that take pods",
+    act: async (cluster) => {
+      await cluster.kubexm(["up"]);
+      assert.equal(await members(cluster, "m1"), "m1 m2 m3");
+      assert.equal((await cluster.kubectl("get nodes --no-headers")).match(/ Ready /g)?.length, 3);
+      await cluster.kubexm(["up", "--refresh", "--expect-no-changes"]);
+    },
+  },
+  {
+    name: "a master that would take the majority with it may not go, and it stays what it is",
+    act: async (cluster) => {
+      const { kubexm, edit, host, kubectl } = cluster;
+      const manifest = "/etc/kubernetes/manifests/etcd.yaml";
+      await labExec(host("m1"), `mv ${manifest} /root/; crictl stop $(crictl ps --name '^etcd$' -q) >/dev/null`);
+      edit((spec) => dropHost(spec, "m3"));
+      assert.match(await kubexm(["up"], 1), /without m3 only 1 of 2 members of etcd would be healthy/);
+      assert.equal(await members(cluster, "m2"), "m1 m2 m3");
+      assert.match(await kubectl("get nodes --no-headers", "m2"), /^m3 +Ready /m);
+      await labExec(host("m1"), `mv /root/etcd.yaml ${manifest}`);
+      edit((spec) => {
+        addHost(spec, host("m3"), "master");
+        spec.roleGroups.worker.push("m3");
+      });
+      await until(() => kubectl("get --raw /readyz", "m1"));
+      await kubexm(["up"]);
+      assert.equal(await members(cluster, "m1"), "m1 m2 m3");
+    },
+  },
+  {
+    name: "a master's host dies: the others serve on",
+    act: async (cluster) => {
+      probe = await startProbe(cluster, "m2", "m3");
+      const { asked: before } = await probe.count();
+      await stopHost(cluster.host("m1"), true);
+      await cluster.kubectl("create configmap written-after --from-literal=a=b", "m2");
+      assert.equal(await cluster.kubectl("get configmap written-after -o 'jsonpath={.data.a}'", "m3"), "b");
+      assert.ok(before >= 0);
+    },
+  },
+  {
+    name: "without a word about it, a dead host is an error that says what to do",
+    act: async ({ kubexm, edit }) => {
+      edit((spec) => dropHost(spec, "m1"));
+      const told = await kubexm(["up"], 1);
+      assert.match(told, /KUBEXM_FORGET=m1/);
+    },
+  },
+  {
+    name: "forgotten on request: it leaves etcd and the list of nodes, the first of the others takes over",
+    act: async (cluster) => {
+      await cluster.kubexm(["up"], 0, { KUBEXM_FORGET: "m1" });
+      assert.equal(await members(cluster, "m2"), "m2 m3");
+      assert.doesNotMatch(await cluster.kubectl("get nodes --no-headers", "m2"), /^m1 /m);
+      await cluster.kubexm(["up", "--refresh", "--expect-no-changes"]);
+    },
+  },
+  {
+    name: "of two healthy masters one can go",
+    act: async (cluster) => {
+      const { failed, asked } = await probe.count();
+      assert.ok(asked > 100, `${asked} requests`);
+      assert.ok(failed * 20 < asked, `${failed} of ${asked} requests of a pod to another node failed`);
+      await cluster.kubectl("delete pod client echo --grace-period=0 --force", "m2");
+      cluster.edit((spec) => dropHost(spec, "m3"));
+      await cluster.kubexm(["up"]);
+      assert.equal(await members(cluster, "m2"), "m2");
+      assert.equal(await cluster.differences("m3"), "");
+    },
+  },
+  {
+    name: "destroy gives the last one back as it was",
+    act: async ({ kubexm, differences }) => {
+      await kubexm(["destroy"]);
+      assert.equal(await differences("m2"), "");
+    },
+  },
+];
+
+test("three masters behind a load balancer", async (t) => {
+  await withCluster({ masters: ["m1", "m2", "m3"], workers: [] }, (cluster) => inStages(t, cluster, stages));
+});
