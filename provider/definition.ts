@@ -16,8 +16,6 @@ export interface Definition<A extends z.ZodObject = z.ZodObject> {
   readonly secrets?: readonly (keyof z.output<A> & string)[];
   /** It stands in a cluster that any of several hosts speaks for: another host is no other thing. */
   readonly ofCluster?: true;
-  /** Arguments that only say which other hosts can be asked: to change them does not touch the host. */
-  readonly asks?: readonly (keyof z.output<A> & string)[];
   /** Arguments (paths with dots) that cannot be changed once the thing is made, each with the reason and what to do. */
   readonly fixed?: Readonly<Record<string, string>>;
   /** A pure function: no SSH, no clock, no environment. */

@@ -17,7 +17,6 @@ import { ArgumentError, RemoteError } from "./errors";
 import { factsOf, type Facts } from "./facts";
 import { runLog } from "./log";
 import { lookTogether } from "./looks";
-import { hostIsNotTouchedBy } from "./options";
 import { planText } from "./plan";
 import type { HostSpec } from "./ssh/spec";
 import { secretLeaves } from "./ssh/spec";
@@ -142,24 +141,25 @@ export function diff(olds: Inputs): { changes?: boolean } {
   return isOutputs(olds) && olds.drift.length > 0 ? { changes: true } : {};
 }
 
-/** What of the inputs has a say in what stands on the host. */
-function material({ asks = [] }: Definition, inputs: Inputs): Record<string, unknown> {
-  const { host, ...rest } = inputs;
-  const aside: readonly string[] = [...hostIsNotTouchedBy, ...asks];
-  const kept = Object.entries(rest).filter(([key]) => !aside.includes(key));
-  const reach = [
-    "user",
-    "bastions",
-    "agent",
-    "privateKeyPath",
-    "hostKey",
-    "hostKeyChecking",
-    "knownHostsPath",
-    "connectTimeout",
-    "port",
-  ];
-  const place = Object.entries(host ?? {}).filter(([key]) => ![...reach, ...secretLeaves].includes(key));
-  return { ...Object.fromEntries(kept), host: Object.fromEntries(place) };
+/** What says only how a host is reached, not which it is. */
+const reach: readonly string[] = [
+  ...["user", "bastions", "agent", "privateKeyPath", "hostKey", "hostKeyChecking", "knownHostsPath"],
+  ...["connectTimeout", "port"],
+  ...secretLeaves,
+];
+
+/** What inputs come to on their host: arguments that change nothing of it need no look. */
+function meaning(definition: Definition, inputs: Inputs, facts: Facts | undefined): string | undefined {
+  try {
+    const parsed = parse(definition, inputs);
+    const { steps, verify } = workOf(definition, parsed, facts);
+    const place = Object.entries(parsed.common.host).filter(([key]) => !reach.includes(key));
+    const wanted = steps.map(({ id, want }) => [id, want]);
+    return JSON.stringify([place, wanted, verify?.title, definition.reveal?.(parsed.args).text]);
+  } catch {
+    // What an earlier version stored may mean nothing to this one.
+    return undefined;
+  }
 }
 
 function context(world: World, definition: Definition, { resource }: Common): Context {
@@ -239,7 +239,8 @@ export async function update(
     isOutputs(olds) && olds.incomplete !== true && olds.drift.length === 0 && olds.schema === schemaVersion;
   // Nothing at all is new when the engine mends what a killed run may have left: that needs a look.
   const forced = isDeepStrictEqual(inputsIn(olds), { ...news });
-  if (settled && !forced && isDeepStrictEqual(material(definition, inputsIn(olds)), material(definition, news))) {
+  const before = settled && !forced ? meaning(definition, inputsIn(olds), olds.facts) : undefined;
+  if (before !== undefined && before === meaning(definition, news, storedFacts(olds))) {
     const kept = Object.entries(olds).filter(([key]) => key === "facts" || key === "revealed");
     return { outs: { ...Object.fromEntries(kept), ...news, schema: schemaVersion, drift: [] } };
   }

@@ -12,6 +12,3 @@ export const commonArgs = {
     .strict()
     .describe("Name and address of the Pulumi resource (set by kubexm)"),
 };
-
-/** Changes of these alone never touch the host. */
-export const hostIsNotTouchedBy = ["retain", "forget", "rollbackOnFailure", "resource", "__provider"] as const;

@@ -40,7 +40,6 @@ export const KubernetesNode = component({
       .prefault({})
       .describe("How the node is emptied before it goes"),
   }),
-  asks: ["masters", "drain", "leftovers", "first"],
   fixed: {
     version: noUpgrade,
     role: "take the host out of its groups, run up, and add it again",
