@@ -15,8 +15,9 @@ async function build({ name, spec }: ClusterFile, home: Home) {
     // Pulumi waits for ever for a resource whose argument fails. What is found out here is recorded, and there then.
     if (spec.kubernetes.type !== "none") await sourcesFor(spec, neededFiles(spec));
     const { kubeconfig } = new Cluster(name, spec);
-    unsecret(kubeconfig).apply((text) => {
-      if (text !== "") writeKubeconfig(home, text);
+    // With --target it may not have been made yet, whatever its type says.
+    unsecret(kubeconfig).apply((text: string | undefined) => {
+      if (text !== undefined && text !== "") writeKubeconfig(home, text);
     });
     return { kubeconfig };
   } catch (error) {

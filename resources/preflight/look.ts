@@ -1,4 +1,4 @@
-import { sh, type Command } from "../../provider/shell";
+import { Command, lines, sh } from "../../provider/shell";
 import type { Asked, Reach } from "./asked";
 
 /**
@@ -11,7 +11,7 @@ export LC_ALL=C
 p() { printf '@%s=%s\n' "$1" "$2"; }
 r() { if [ -r "$2" ] && { IFS= read -r v <"$2" || [ -n "$v" ]; } 2>/dev/null; then p "$1" "$v"; fi; }
 p time "$(date +%s.%N)"
-cat /etc/os-release 2>/dev/null || cat /usr/lib/os-release 2>/dev/null
+for f in /etc/os-release /usr/lib/os-release; do [ ! -r $f ] || { while IFS= read -r v; do printf '%s\n' "$v"; done <$f; break; }; done
 ${machine}
 ${modules(asked.modules)}
 ${existing}
@@ -29,6 +29,9 @@ export const reachText = (reach: readonly Reach[]): Command => sh`export LC_ALL=
 p() { printf '@%s=%s\n' "$1" "$2"; }
 ${probe(reach, false)}`;
 
+/** The shell's own ways to take a text apart. */
+const shell = (text: string) => new Command(text, text);
+
 const machine = sh`
 r hostname /proc/sys/kernel/hostname; r kernel /proc/sys/kernel/osrelease; r uuid /sys/class/dmi/id/product_uuid
 r selinux /sys/fs/selinux/enforce; r init /proc/1/comm
@@ -42,15 +45,16 @@ else p cgroup v1; while read -r k _ _ v; do [ "$v" != 1 ] || p controllers "$k";
 
 /** Loaded, built in, or there to be loaded; in a container only the machine can say. */
 const modules = (names: readonly string[]) => sh`
-release=$(uname -r)
-for m in ${names}; do
-n=$(printf %s "$m" | tr - _)
-if [ -d "/sys/module/$n" ] || { [ $n = br_netfilter ] && [ -d /proc/sys/net/bridge ]; } || grep -qs "[[:space:]]$m\$" /proc/filesystems; then p module "$m loaded"
-elif grep -qs "/$m\.ko\|/$n\.ko" "/lib/modules/$release/modules.builtin"; then p module "$m built-in"
-elif modprobe -n -q "$m" 2>/dev/null; then p module "$m there"
-elif [ ! -d "/lib/modules/$release" ] || systemd-detect-virt -cq; then p module "$m unknown"
-else p module "$m missing"; fi
-done`;
+IFS= read -r release </proc/sys/kernel/osrelease
+while read -r a b; do systems="$systems $a $b "; done </proc/filesystems
+module() {
+if [ -d "/sys/module/$2" ] || { [ $2 = br_netfilter ] && [ -d /proc/sys/net/bridge ]; }; then p module "$1 loaded"; return; fi
+case $systems in *" $1 "*) p module "$1 loaded"; return ;; esac
+if grep -qs "/$1\.ko\|/$2\.ko" "/lib/modules/$release/modules.builtin"; then p module "$1 built-in"
+elif modprobe -n -q "$1" 2>/dev/null; then p module "$1 there"
+elif [ ! -d "/lib/modules/$release" ] || systemd-detect-virt -cq; then p module "$1 unknown"
+else p module "$1 missing"; fi; }
+${lines(...names.map((name) => sh`module ${name} ${name.replaceAll("-", "_")}`))}`;
 
 /** What somebody else, or an earlier run of ours, set up. What our ledger holds is told beside it. */
 const existing = sh`
@@ -73,26 +77,27 @@ done`;
 
 const network = sh`
 for d in /sys/class/net/*; do
-i=$(basename "$d"); IFS= read -r type <"$d/type" || :
+i=${shell("${d##*/}")}; IFS= read -r type <"$d/type" || :
 case $i:$type in lo:* | docker* | veth* | cni* | flannel* | br-* | cali* | kube-* | virbr* | cilium* | dummy* | nodelocaldns*) continue ;; esac
 [ "$type" != 1 ] || r mac "$d/address"
 done
-ss -Hlntup 2>/dev/null | sed 's/^/@socket=/' || p sockets unknown
-command -v ss >/dev/null || p sockets unknown
+if command -v ss >/dev/null; then ss -Hlntup 2>/dev/null || p sockets unknown; else p sockets unknown; fi
 while read -r k v _; do [ "$k" != nameserver ] || p nameserver "$v"; done 2>/dev/null </etc/resolv.conf
-for f in firewalld nftables; do ! systemctl is-active -q $f 2>/dev/null || p firewall $f; done
-! grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf || ! command -v ufw >/dev/null || p firewall ufw`;
+p active "$(systemctl is-active firewalld nftables 2>/dev/null | tr '\n' ' ')"
+if [ -f /etc/ufw/ufw.conf ] && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null; then p ufw on; fi`;
 
 const zone = (name: string | undefined) => sh`
-p zone "$(readlink -f /etc/localtime | sed 's#.*/zoneinfo/##')"
+p zone "$(readlink -f /etc/localtime)"
 ${name === undefined ? sh`:` : sh`[ -e /usr/share/zoneinfo/${name} ] || { [ ! -d /usr/share/zoneinfo/Etc ] && p zones none || p zones unknown; }`}`;
 
-/** Free space where each path is, or will be. */
-const room = (paths: readonly string[]) => sh`
-for path in ${paths}; do
-at=$path; while [ ! -e "$at" ]; do at=$(dirname "$at"); done
-df -Pk -- "$at" | { read -r _; read -r _ _ _ free _ mount; p room "$free	$path	$mount"; }
-done`;
+/** Free space where each path is, or will be: as many lines as paths, in their order. */
+const room = (paths: readonly string[]) =>
+  paths.length === 0
+    ? sh`:`
+    : sh`
+up() { at=$1; while [ ! -e "$at" ]; do at=${shell("${at%/*}")}; [ -n "$at" ] || at=/; done; }
+${lines(...paths.map((path) => sh`up ${path}; set -- "$@" "$at"; p path ${path}`))}
+df -Pk -- "$@" | { read -r _; while read -r _ _ _ free _ mount; do p room "$free $mount"; done; }`;
 
 /** How long etcd's disk takes to have a record written for good: single writes of etcd's size, at most 2 seconds of them. */
 const timeDisk = (dir: string) => sh`
@@ -140,4 +145,4 @@ ${targets.length === 0 ? sh`:` : sh`printf '%s\n' ${targets}`}
 } | bash -c ${PROBE} 2>/dev/null
 else p bash none; fi`;
 }
-const nameservers = sh`sed -n 's/^nameserver[[:space:]]*\([^[:space:]]*\).*/dns \1/p' /etc/resolv.conf 2>/dev/null`;
+const nameservers = sh`while read -r k v _; do [ "$k" != nameserver ] || echo "dns $v"; done 2>/dev/null </etc/resolv.conf`;

@@ -66,6 +66,7 @@ const installed = (text: string): Installed => {
 /** A line of `ss -Hlntup`. */
 export function socketOf(line: string): Socket | undefined {
   const [protocol = "", , , , local = ""] = line.split(/\s+/);
+  if (!["tcp", "udp"].includes(protocol)) return undefined;
   const port = Number(/:(\d+)$/.exec(local)?.[1]);
   if (!Number.isInteger(port)) return undefined;
   const [, program, pid] = /users:\(\("([^"]+)",pid=(\d+)/.exec(line) ?? [];
@@ -80,6 +81,14 @@ function osOf(text: string): OsProfile | string {
     return error instanceof Error ? error.message : String(error);
   }
 }
+
+/** What `systemctl is-active` says of them, in this order. */
+const UNITS = ["firewalld", "nftables"];
+
+const firewalls = (active: string, ufw: boolean): string[] => [
+  ...active.split(" ").flatMap((state, i) => (state === "active" ? (UNITS[i] ?? []) : [])),
+  ...(ufw ? ["ufw"] : []),
+];
 
 const rowsOf = (output: string) =>
   output.split("\n").flatMap((line) => {
@@ -128,16 +137,16 @@ export function parseSeen(output: string, { sent, came }: { sent: number; came: 
     binaries: all("binary").map(installed),
     left: all("left"),
     ledger: all("ledger"),
-    ...(!has("sockets") && { sockets: all("socket").flatMap((line) => socketOf(line) ?? []) }),
+    ...(!has("sockets") && { sockets: output.split("\n").flatMap((line) => socketOf(line) ?? []) }),
     nameservers: all("nameserver"),
     answering: all("answers"),
     ...(selinux !== "" && { selinux: selinux === "1" ? ("enforcing" as const) : ("permissive" as const) }),
-    firewall: all("firewall"),
-    zone: one("zone"),
+    firewall: firewalls(one("active"), has("ufw")),
+    zone: one("zone").replace(/^.*\/zoneinfo\//, ""),
     zoneKnown: has("zones") ? (one("zones") === "none" ? "no-zones" : "no") : "yes",
-    room: all("room").map((text) => {
-      const [free = "", path = "", mount = ""] = text.split("\t");
-      return { path, mount, freeGiB: Number(free) / 2 ** 20 };
+    room: all("room").map((text, i) => {
+      const [, free = "", mount = ""] = /^(\d+) (.*)$/.exec(text) ?? [];
+      return { path: all("path")[i] ?? "", mount, freeGiB: Number(free) / 2 ** 20 };
     }),
     writes: all("write").map(Number).filter(Number.isFinite),
     ...parseReached(output),

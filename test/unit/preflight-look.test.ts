@@ -33,13 +33,16 @@ VERSION_ID="12"
 @mac=00:00:00:00:00:00
 @binary=kubelet /usr/bin/kubelet Kubernetes v1.30.1
 @left=/etc/kubernetes/admin.conf
-@socket=tcp   LISTEN 0      4096               *:10250            *:*    users:(("kubelet",pid=812,fd=11))
-@socket=udp   UNCONN 0      0            0.0.0.0:8472       0.0.0.0:*
+tcp   LISTEN 0      4096               *:10250            *:*    users:(("kubelet",pid=812,fd=11))
+udp   UNCONN 0      0            0.0.0.0:8472       0.0.0.0:*
 @nameserver=192.0.2.53
 @answers=192.0.2.53
 @selinux=1
-@zone=Etc/UTC
-@room=1048576\t/var/lib/etcd\t/var
+@zone=/usr/share/zoneinfo/Etc/UTC
+@active=inactive active 
+@ufw=on
+@path=/var/lib/etcd
+@room=1048576 /var
 @write=0.0012
 @reach=m2 6443 closed
 @end=.
@@ -56,6 +59,8 @@ VERSION_ID="12"
       { protocol: "udp", port: 8472 },
     ]);
     assert.deepEqual(read.room, [{ path: "/var/lib/etcd", mount: "/var", freeGiB: 1 }]);
+    assert.deepEqual(read.firewall, ["nftables", "ufw"]);
+    assert.equal(read.zone, "Etc/UTC");
     assert.equal(read.selinux, "enforcing");
     assert.equal(read.reached.get("m2:6443"), "closed");
     assert.equal(typeof read.os === "object" && read.os.id, "debian");
