@@ -154,7 +154,7 @@ function meaning(definition: Definition, inputs: Inputs, facts: Facts | undefine
     const parsed = parse(definition, inputs);
     const { steps, verify } = workOf(definition, parsed, facts);
     const place = Object.entries(parsed.common.host).filter(([key]) => !reach.includes(key));
-    const wanted = steps.map(({ id, want }) => [id, want]);
+    const wanted = steps.map(({ id, want, look, make }) => [id, want, String(look), String(make)]);
     return JSON.stringify([place, wanted, verify?.title, definition.reveal?.(parsed.args).text]);
   } catch {
     // What an earlier version stored may mean nothing to this one.

@@ -54,12 +54,10 @@ const stages: readonly Stage[] = [
       await kubexm(["up"]);
       const { stdout } = await labExec(host("m1"), "tr '\\0' ' ' </proc/$(pidof kube-apiserver)/cmdline");
       assert.match(stdout, /--max-requests-inflight=321/);
-      assert.equal(
-        await kubectl(
-          "get node w1 -o 'jsonpath={.status.capacity.pods} {.metadata.labels.disk} {.spec.taints[0].key}'",
-        ),
-        "77 ssd dedicated",
-      );
+      const about = "{.metadata.labels.disk} {.spec.taints[0].key}";
+      assert.equal(await kubectl(`get node w1 -o 'jsonpath=${about}'`), "ssd dedicated");
+      // kubelet tells its capacity some seconds after its start.
+      await kubectl("wait node/m1 node/w1 --for 'jsonpath={.status.capacity.pods}=77' --timeout 60s");
       const { asked, failed } = await probe.count();
       assert.ok(asked > 20, `only ${asked} requests`);
       assert.equal(failed, 0, `${failed} of ${asked} requests`);
@@ -92,7 +90,7 @@ const stages: readonly Stage[] = [
         "systemctl disable -q kubelet && crictl rmi registry.k8s.io/coredns/coredns:v1.13.1 >/dev/null 2>&1",
       );
       await labExec(host("w1"), "echo 'maxPods: 9' >/etc/kubernetes/kubelet.conf.d/50-kubexm.conf");
-      await new Promise((resolve) => setTimeout(resolve, 8000));
+      await new Promise((resolve) => setTimeout(resolve, 12_000));
       await kubectl("label node w1 rack-");
       await kubectl("-n kube-flannel set image ds/kube-flannel-ds kube-flannel=ghcr.io/flannel-io/flannel:v0.0.1");
       const told = await kubexm(["drift"], 2);
