@@ -43,6 +43,12 @@ const stages: readonly Stage[] = [
     },
   },
   {
+    name: "preflight does not take kubexm's own cluster for somebody else's",
+    act: async ({ kubexm }) => {
+      assert.match(await kubexm(["preflight"]), /2 hosts: 0 failures/);
+    },
+  },
+  {
     name: "options of API server and kubelet, a label and a taint reach the running cluster, and no request is lost",
     act: async (cluster) => {
       const { kubexm, kubectl, edit, host } = cluster;
