@@ -82,7 +82,7 @@ export const VERBS: readonly Verb[] = [
 function help(): string {
   const verbs = VERBS.map(({ name, usage }) => {
     const [args = "", what = ""] = usage.split("  ");
-    return `  ${`${name} ${args}`.padEnd(36)}${what}`;
+    return `  ${`${name} ${args}`.padEnd(42)}${what}`;
   });
   return [
     "kubexm: Kubernetes on machines reachable over SSH; planned, applied and reverted by Pulumi",

@@ -1,4 +1,4 @@
-import { RemoteError } from "./errors";
+import { RemoteError, isUnreachable } from "./errors";
 import { Secret, lines, sh, type Command } from "./shell";
 import type { HostSpec } from "./ssh/spec";
 import type { Remote } from "./ssh/remote";
@@ -48,7 +48,8 @@ export async function ask(request: Ask, connect: Connect): Promise<Answer> {
       failures.push({ host: spec.name, error });
     }
   }
-  const [first] = failures;
+  // A host that says no weighs more than one that says nothing.
+  const first = failures.find(({ error }) => !isUnreachable(error)) ?? failures[0];
   if (first === undefined) return { text: new Secret(""), done: () => Promise.resolve() };
   const base = first.error instanceof RemoteError ? first.error.failure : { host: first.host, reason: "exit" as const };
   throw new RemoteError(`${request.title}: no host could answer`, {

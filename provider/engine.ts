@@ -253,14 +253,14 @@ export interface Applied {
 
 /** What other hosts lend is given back in any case. */
 async function withAnswers<T>(
-  work: Work,
+  seen: LookResult,
   make: readonly number[],
   ctx: Context,
   use: (answers: Changes["answers"]) => Promise<T>,
 ): Promise<T> {
   const asking = make.flatMap((s) => {
-    const request = work.steps[s]?.ask;
-    return request ? [{ s, request }] : [];
+    const { step, found } = seen.looked[s] ?? {};
+    return step?.ask && found ? [{ s, request: step.ask(found) }] : [];
   });
   const answers = await Promise.all(
     asking.map(async ({ s, request }) => {
@@ -289,7 +289,7 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
   const steps = work.steps.filter((_, s) => make.includes(s));
   await sendBodies(remote, work.owner, steps, ctx);
   const mark = newMark();
-  const done = await withAnswers(work, make, ctx, (answers) => {
+  const done = await withAnswers(seen, make, ctx, (answers) => {
     const script = makeScript(mark, work, { make, claim, stale: seen.stale.map(keyOf), answers }, ctx.holder);
     return alone(remote, () => change(remote, work, script, mark, ctx));
   });

@@ -53,6 +53,12 @@ export class RemoteError extends UserError {
   }
 }
 
+const silent: readonly RemoteReason[] = ["unreachable", "timeout", "disconnected"];
+
+/** The host gave no answer at all, as one that is gone gives none. */
+export const isUnreachable = (error: unknown): error is RemoteError =>
+  error instanceof RemoteError && silent.includes(error.failure.reason);
+
 const STDERR_LINES = 20;
 
 function describe(summary: string, f: RemoteFailure): string {

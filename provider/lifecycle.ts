@@ -13,7 +13,7 @@ import {
 } from "./arguments";
 import type { Definition } from "./definition";
 import { apply, driftOf, revert, type Context } from "./engine";
-import { ArgumentError, RemoteError } from "./errors";
+import { ArgumentError, RemoteError, isUnreachable } from "./errors";
 import { factsOf, type Facts } from "./facts";
 import { runLog } from "./log";
 import { lookTogether } from "./looks";
@@ -274,7 +274,7 @@ async function sayFarewell(definition: Definition, world: World, props: Inputs, 
     if (said !== "") world.tell(common.resource.urn, said, "info");
     await done();
   } catch (error) {
-    if (!lossAccepted || !(error instanceof RemoteError)) throw error;
+    if (!lossAccepted || !isUnreachable(error)) throw error;
     world.tell(
       common.resource.urn,
       `${error.message}\nnobody else could be told: ${common.host.name} is forgotten as asked`,
@@ -295,9 +295,7 @@ export async function remove(definition: Definition, world: World, props: Inputs
     const notes = await revert(remote, owner, retain, context(world, definition, common));
     for (const note of notes) world.tell(resource.urn, note, "warning");
   } catch (error) {
-    const unreachable =
-      error instanceof RemoteError && ["unreachable", "timeout", "disconnected"].includes(error.failure.reason);
-    if (!unreachable) throw error;
+    if (!isUnreachable(error)) throw error;
     if (lossAccepted)
       return world.tell(resource.urn, `${host.name} cannot be reached and was forgotten as asked`, "warning");
     throw new RemoteError(error.summary, {

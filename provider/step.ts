@@ -43,8 +43,8 @@ export interface Step {
   /** What else is done when theirs is kept, e.g. to leave the original beside it; ends with `;`. */
   readonly onKept?: Command;
   readonly bodies?: readonly Body[];
-  /** What another host is asked for just before `make`, which finds the answer in `$answer`. */
-  readonly ask?: Ask;
+  /** What another host is asked for just before `make`, given what the look found; `make` has the answer in `$answer`. */
+  readonly ask?: (found: State) => Ask;
   readonly shown?: Shown;
   /** Neighbours with one group are recorded together before the first of them is made. */
   readonly group?: string;

@@ -46,7 +46,9 @@ export const Containerd = component({
     const conf = file("/etc/containerd/config.toml", containerdConfig({ version, dataDir, sandboxImage, more }));
     return [
       ...(existing === "refuse" ? [noOtherContainerd(programs)] : []),
-      ...[dataDir, "/opt/cni/bin", "/etc/cni/net.d", "/var/lib/cni"].map((path) => data(path)),
+      // What a containerd of others has is theirs, what came since too.
+      ...(existing === "adopt" ? [] : [data(dataDir)]),
+      ...["/opt/cni/bin", "/etc/cni/net.d", "/var/lib/cni"].map((path) => data(path)),
       archive("/opt/cni/bin", from("cni-plugins", args.cniPlugins)),
       ...own,
       archive("/usr/local/bin", from("crictl", args.crictl)),

@@ -185,7 +185,7 @@ function endpoint(spec: ClusterSpec): Finding[] {
       {
         path: at("internalLoadbalancer"),
         because: [at("externalLoadBalancer"), groupPath("master")],
-        message: `${masters} masters without an external load balancer need an internal one; write haproxy, nginx or kube-vip`,
+        message: `${masters} masters without an external load balancer need an internal one; write haproxy, nginx or kube-vip here, or your own balancer as externalLoadBalancer: external with lb_address`,
       },
     ],
     [

@@ -24,18 +24,24 @@ export interface Membership extends JoinSettings {
 export const memberId = "membership in the cluster";
 
 /** A token for a quarter of an hour and, for a further master, the keys of the cluster. Old entries of the name go. */
-const lend = ({ name, local }: Membership): Command => sh`
+const lend = ({ name, local }: Membership, itsCa: string): Command => sh`
 [ -s ${adminConf} ] || exit 0
 say() { printf '%s\n' "$*" >&2; }
 ${kubectl} --request-timeout 20s get --raw /readyz >/dev/null || exit 1
+if [ ${itsCa} != "$(sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64)" ]; then
 if ${kubectl} get node ${name} >/dev/null 2>&1; then ${kubectl} delete node ${name} >/dev/null || exit 1; fi
 ${
   local === undefined
     ? sh``
     : sh`${etcdctl}
 stale=$(etcdctl member list | sed -n ${`s/^\\([0-9a-f]*\\), [^,]*, ${name}, .*/\\1/p`})
-[ -z "$stale" ] || etcdctl member remove "$stale" >/dev/null || exit 1
-printf 'keys=%s\n' "$(tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.key sa.pub front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key | base64 | tr -d '\n')"`
+[ -z "$stale" ] || etcdctl member remove "$stale" >/dev/null || exit 1`
+}
+fi
+${
+  local === undefined
+    ? sh``
+    : sh`printf 'keys=%s\n' "$(tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.key sa.pub front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key | base64 | tr -d '\n')"`
 }
 command=$(${kubeadm} --kubeconfig ${adminConf} token create --ttl 15m --description ${`kubexm: ${name} joins`} --print-join-command) || exit 1
 set -- $command
@@ -43,16 +49,16 @@ while [ $# -gt 1 ]; do
   case $1 in --token) printf 'token=%s\n' "$2" ;; --discovery-token-ca-cert-hash) printf 'hash=%s\n' "$2" ;; esac
   shift
 done
-printf 'ca=%s\n' "$(sha256sum </etc/kubernetes/pki/ca.crt)"`;
+printf 'ca=%s\n' "$(sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64)"`;
 
 /** A token that has served is worth nothing to anybody. */
 const takeBack = sh`token=$(printf '%s\n' "$answer" | sed -n 's/^token=\([^.]*\).*/\1/p')
 [ -z "$token" ] || [ ! -s ${adminConf} ] || ${kubeadm} --kubeconfig ${adminConf} token delete "$token" >/dev/null`;
 
-const askMasters = (membership: Membership): Ask => ({
+const askMasters = (membership: Membership, itsCa: string): Ask => ({
   hosts: membership.masters,
   title: `ask the masters to let ${membership.name} in`,
-  run: lend(membership),
+  run: lend(membership, itsCa),
   after: takeBack,
   timeout: 120,
 });
@@ -63,7 +69,7 @@ for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*
   [ ! -e "$old" ] || left="$left $old"
 done
 if [ -n "$left" ] && [ ! -e begun ]; then
-  if [ -n "$answer" ] && [ "$(part ca)" = "$(sha256sum </etc/kubernetes/pki/ca.crt)" ]; then
+  if [ -n "$answer" ] && [ "$(part ca)" = "$(sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64)" ]; then
     # Its record was lost, but it is one of us.
     adopted=yes
   else
@@ -111,7 +117,9 @@ begin() {
 export const member = (membership: Membership): Step => ({
   id: memberId,
   want: { member: "yes" },
-  look: sh`if [ -f "$entry/member" ] && [ -s /etc/kubernetes/kubelet.conf ]; then kv member yes; else kv member no; fi`,
+  look: sh`if [ -f "$entry/member" ] && [ -s /etc/kubernetes/kubelet.conf ]; then kv member yes; else kv member no; fi
+# One of us whose record was lost; what was only begun is made anew.
+if [ ! -e "$entry/begun" ] && [ -s /etc/kubernetes/kubelet.conf ] && [ -s /etc/kubernetes/pki/ca.crt ]; then kv ca "$(sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64)"; fi`,
   save: saveKernel,
   make: sh`${watchControlPlane}
 ${resetNode}
@@ -133,6 +141,6 @@ printf '%s\n' ${membership.settings} >member`,
 ${cleanKernel}
 reset_node
 clean_kernel`,
-  ask: askMasters(membership),
+  ask: ({ ca = "none" }) => askMasters(membership, ca),
   timeout: 900,
 });

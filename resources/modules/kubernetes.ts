@@ -151,8 +151,8 @@ function settleNode(node: Node, first: Node, cluster: string, opts: pulumi.Custo
   );
 }
 
-/** The address by which this machine reaches the first master. */
-const serverAt = ({ address }: Node, { controlPlaneEndpoint }: ClusterSpec) =>
+/** Where this machine finds the API servers: all of them, or the first master's. */
+const serverAt = ({ address }: Node, { controlPlaneEndpoint: { lb_address: balancer, port } }: ClusterSpec) =>
   pulumi
-    .output(address)
-    .apply((address) => `https://${address.includes(":") ? `[${address}]` : address}:${controlPlaneEndpoint.port}`);
+    .output(balancer === "" ? address : balancer)
+    .apply((found) => `https://${found.includes(":") ? `[${found}]` : found}:${port}`);

@@ -23,6 +23,25 @@ const missing: readonly { path: string; asked: (spec: ClusterSpec) => boolean; i
   },
   { path: "roleGroups.registry", asked: ({ roleGroups }) => roleGroups.registry.length > 0, instead: "no host" },
   { path: "storage.openebs", asked: ({ storage }) => storage.openebs !== undefined, instead: "nothing" },
+  {
+    path: "dns",
+    asked: ({ dns: { dnsEtcHosts, coredns, nodelocaldns } }) =>
+      dnsEtcHosts !== "" ||
+      coredns.additionalConfigs !== "" ||
+      coredns.rewriteBlock !== "" ||
+      coredns.externalZones.length + coredns.upstreamDNSServers.length + nodelocaldns.externalZones.length > 0,
+    instead: "CoreDNS as kubeadm has it",
+  },
+  {
+    path: "controlPlaneEndpoint.externalDNS",
+    asked: ({ controlPlaneEndpoint }) => controlPlaneEndpoint.externalDNS,
+    instead: "the domain in the hosts files",
+  },
+  {
+    path: "registry.namespaceOverride",
+    asked: ({ registry }) => registry.namespaceOverride !== "",
+    instead: "upstream's names",
+  },
   { path: "addons", asked: ({ addons }) => addons.length > 0, instead: "none" },
   { path: "kubernetes.kata", asked: ({ kubernetes }) => kubernetes.kata.enabled, instead: "enabled: false" },
   {

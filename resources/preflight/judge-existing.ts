@@ -58,14 +58,16 @@ const listed = (all: readonly Remains[]) =>
     .map(({ text }) => text)
     .join(", ") + (all.length > MOST ? ` and ${all.length - MOST} more` : "");
 
-export const judgeExisting: Judge = (seen, { cluster: wanted, runtime, existingRuntime }) => {
+export const judgeExisting: Judge = (seen, { cluster: wanted, runtime, existingRuntime, leftovers }) => {
   if (!wanted) return undefined;
   const all = remains(seen);
   const cluster = all.filter(({ group }) => group !== "runtime");
+  if (cluster.length > 0 && leftovers === "clean")
+    return warn(listed(all), "nothing: it is removed for good (kubernetes.leftovers: clean)");
   if (cluster.length > 0)
     return fail(
       listed(all),
-      "take the old cluster off first, with what set it up (kubexm destroy, kubeadm reset, k3s-uninstall.sh …), and remove what it leaves",
+      "take the old cluster off first, with what set it up (kubexm destroy, kubeadm reset, k3s-uninstall.sh …), and remove what it leaves; or write kubernetes.leftovers: clean",
     );
   if (all.length === 0) return pass(seen.ledger.length === 0 ? "none" : "none but kubexm's own");
   if (runtime === "containerd" && existingRuntime === "refuse")

@@ -102,6 +102,7 @@ export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reac
     kubeadm: kubernetes.type === "kubeadm" && !kubernetes.ignorePreflightErrors.includes("SystemVerification"),
     runtime,
     existingRuntime: containerd.existing,
+    leftovers: kubernetes.leftovers,
     cgroupV1: !failCgroupV1,
     nftables: kubernetes.proxyMode === "nftables",
     modules: nodeModules(spec),

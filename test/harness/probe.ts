@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { TestCluster } from "./cluster";
 
 const pod = (name: string, node: string, script: string, more = "") => `
@@ -14,8 +15,8 @@ spec:
       command: ["/bin/bash", "-c", ${JSON.stringify(script)}]${more}
 `;
 
-/** Answers one request after another; ready when it does. */
-const server = `while true; do socat TCP-LISTEN:8080,fork,reuseaddr SYSTEM:'read -r _; printf "HTTP/1.0 200 OK\\\\r\\\\n\\\\r\\\\nhello"'; done`;
+/** Answers one request after another, in the Perl that every Debian has. */
+const server = `exec perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => 8080, Listen => 64, ReuseAddr => 1) or die; while ($c = $s->accept) { sysread $c, $b, 4096; print $c "HTTP/1.0 200 OK\\r\\n\\r\\nhello"; close $c }'`;
 
 /** Asks ten times a second by the service's DNS name; the last line tells how often, and how often in vain. */
 const client = `ok=0 bad=0; until curl -s -m 2 http://echo.default.svc.cluster.local:8080 | grep -q hello; do sleep 0.2; done; echo begun
@@ -39,8 +40,11 @@ export async function startProbe({ kubectl }: TestCluster, from: string, to: str
   await kubectl(`apply -f - >/dev/null <<'EOF'\n${text}\nEOF`, on);
   await kubectl("wait --for=condition=Ready --timeout=120s pod/echo pod/client", on);
   const last = async () => (await kubectl("logs client --tail=1", on)).trim();
-  for (let tries = 0; tries < 300 && !/^(asked|begun)/.test(await last()); tries++)
-    await new Promise((resolve) => setTimeout(resolve, 200));
+  for (let tries = 0; !/^(asked|begun)/.test(await last()); tries++) {
+    if (tries === 60)
+      throw new Error(`the client gets no answer: ${await kubectl("describe pod echo client | tail -n 40", on)}`);
+    await sleep(1000);
+  }
   return {
     count: async () => {
       const [, asked = "", failed = ""] = /^asked (\d+) failed (\d+)$/.exec(await last()) ?? [];

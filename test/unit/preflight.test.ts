@@ -48,6 +48,7 @@ const asked: Asked = {
   kubeadm: true,
   runtime: "containerd",
   existingRuntime: "refuse",
+  leftovers: "refuse",
   cgroupV1: false,
   nftables: false,
   modules: ["overlay", "br_netfilter"],
