@@ -27,6 +27,9 @@ export interface Spec extends Tree {
 /** A cluster on lab hosts, driven as a user drives it. */
 export interface TestCluster {
   lab: Lab;
+  cwd: string;
+  /** A verb of kubexm on the cluster file as a command line. */
+  command: (args: readonly string[]) => string[];
   /** Where state, logs and kubeconfig are. */
   home: string;
   host: (name: string) => LabHost;
@@ -85,10 +88,16 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
     assert.ok(found, `no host ${name}`);
     return found;
   };
+  const command = ([verb = "", ...args]: readonly string[]) => {
+    const yes = ["up", "destroy"].includes(verb) ? ["--yes"] : [];
+    return [process.execPath, main, verb, "-f", file, ...yes, ...args];
+  };
   const befores = new Map<string, Snapshot>();
   for (const one of lab.hosts) befores.set(one.name, await snapshot(one));
   return {
     lab,
+    cwd,
+    command,
     home: join(cwd, ".kubexm", "test"),
     host,
     edit: (change) => {
@@ -96,15 +105,11 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
       change(cluster.spec);
       writeFileSync(file, stringify(cluster, { aliasDuplicateObjects: false }));
     },
-    kubexm: async ([verb = "", ...args], expected = 0, env = {}) => {
-      const yes = ["up", "destroy"].includes(verb) ? ["--yes"] : [];
-      const ended = await run(process.execPath, [main, verb, "-f", file, ...yes, ...args], {
-        cwd,
-        env,
-        okCodes: [0, 1, 2, 130],
-      });
+    kubexm: async (args, expected = 0, env = {}) => {
+      const [program = "", ...words] = command(args);
+      const ended = await run(program, words, { cwd, env, okCodes: [0, 1, 2, 130] });
       const printed = ended.stdout + ended.stderr;
-      assert.equal(ended.code, expected, `kubexm ${verb} ${args.join(" ")}: exit code ${ended.code}\n${printed}`);
+      assert.equal(ended.code, expected, `kubexm ${args.join(" ")}: exit code ${ended.code}\n${printed}`);
       return printed;
     },
     kubectl: async (args, on = first) => {
