@@ -31,7 +31,7 @@ module.exports = {
     floor(
       "clusters-use-components-only",
       clusterFloor,
-      "^resources/|^artifacts/|^provider/(component|host|inputs|ssh/spec)\\.ts",
+      "^resources/|^artifacts/|^provider/(component|errors|host|inputs|ssh/spec)\\.ts",
     ),
     floor("toolchain-stands-alone", "^toolchain/", "^toolchain/"),
     floor("artifacts-stand-alone", "^artifacts/", "^toolchain/|^provider/(errors|steps/payload)\\.ts"),
