@@ -71,6 +71,17 @@ install_packages() { # NAME[=VERSION]…
   esac
   note_new
 }
+install_missing() { # NAME[=VERSION]…: those that are not there, in one go
+  missing=
+  for wanted in "$@"; do
+    case $wanted in
+      *=*) package_is_there "${wanted%%=*}" "${wanted#*=}" ;;
+      *) package_is_there "$wanted" '' ;;
+    esac || missing="$missing $wanted"
+  done
+  # shellcheck disable=SC2086
+  [ -z "$missing" ] || install_packages $missing
+}
 note_new() { # remember what came along with an install, also with one that was cut off before it could
   [ -f "$L/before.accounts" ] || return 0
   for name in $(package_names | sort -u | comm -13 "$L/before.packages" -); do

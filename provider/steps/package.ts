@@ -12,7 +12,7 @@ export interface PackageOptions {
 /** Packages by the host's package manager, installed in one go. Only those that kubexm installed are removed again. */
 export function packages(names: readonly string[], { version, hold }: PackageOptions = {}): Step[] {
   const all = names.map((name) => `${checkedName(name)}${version === undefined ? "" : `=${checkedName(version)}`}`);
-  return names.map((name, i): Step => ({
+  return names.map((name): Step => ({
     id: `package ${name}`,
     group: "packages",
     want: {
@@ -22,7 +22,7 @@ export function packages(names: readonly string[], { version, hold }: PackageOpt
     },
     look: sh`look_package ${name}`,
     bulk: { kind: "package", name },
-    make: sh`if ! package_is_there ${name} ${version ?? ""}; then install_packages ${i === 0 ? all : [all[i] ?? name]}; fi
+    make: sh`package_is_there ${name} ${version ?? ""} || install_missing ${all}
 ${hold === undefined ? sh`:` : sh`apt-mark ${hold ? "hold" : "unhold"} ${name} >/dev/null`}`,
     undo: sh`undo_package ${name}`,
     timeout: 1800,
