@@ -85,15 +85,16 @@ export const KubernetesNode = component({
         settings,
         leftovers: args.leftovers,
       }),
+      ...(init ? [controlPlaneSettings(settings, `https://${address}:${port}`)] : []),
+      ...(init && args.endpointAddress !== undefined
+        ? [proxySettings([init.configuration.proxy, args.endpointAddress], settings)]
+        : []),
+      // Last: a kubelet that starts while manifests change takes minutes to see what it has to end.
       unit("kubelet.service", {
         enabled: true,
         running: true,
         restartOn: [program, service, environment, configuration],
       }),
-      ...(init ? [controlPlaneSettings(settings, `https://${address}:${port}`)] : []),
-      ...(init && args.endpointAddress !== undefined
-        ? [proxySettings([init.configuration.proxy, args.endpointAddress], settings)]
-        : []),
     ];
   },
   farewell: ({ name, role, masters, drain }, { lost }) => leave({ name, role, masters, drain, lost }),

@@ -24,7 +24,7 @@ if ! { ${isFresh(settings)}; }; then
   ${kubeadm} init phase certs apiserver --config ${kubeadmConf} >/dev/null
   ${kubeadm} init phase control-plane all --config ${kubeadmConf} >/dev/null
   if [ "$sum" != "$(sha256sum </etc/kubernetes/manifests/kube-apiserver.yaml)" ]; then
-    left=120
+    left=240
     while [ "$(${crictl} ps --name '^kube-apiserver$' -q)" = "$before" ]; do
       left=$((left - 1))
       [ $left -gt 0 ] || { say "kubelet does not start the new API server: see journalctl -u kubelet"; return 1; }
