@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { labExec } from "../../lab/hosts";
 import { run } from "../../toolchain/process";
-import { addHost, dropHost, inStages, withCluster, type Stage } from "../harness/cluster";
+import { addHost, dropHost, inStages, until, withCluster, type Stage } from "../harness/cluster";
 import { startProbe } from "../harness/probe";
 
 const stages: readonly Stage[] = [
@@ -88,17 +88,21 @@ const stages: readonly Stage[] = [
     name: "drift is seen and healed: a manifest, a unit, a label, an object, an image",
     act: async ({ kubexm, kubectl, host }) => {
       await labExec(
-        host("m1"),
-        "sed -i 's/--max-requests-inflight=321/--max-requests-inflight=5/' /etc/kubernetes/manifests/kube-apiserver.yaml",
-      );
-      await labExec(
         host("w1"),
         "systemctl disable -q kubelet && crictl rmi registry.k8s.io/coredns/coredns:v1.13.1 >/dev/null 2>&1",
       );
       await labExec(host("w1"), "echo 'maxPods: 9' >/etc/kubernetes/kubelet.conf.d/50-kubexm.conf");
-      await new Promise((resolve) => setTimeout(resolve, 12_000));
       await kubectl("label node w1 rack-");
       await kubectl("-n kube-flannel set image ds/kube-flannel-ds kube-flannel=ghcr.io/flannel-io/flannel:v0.0.1");
+      await labExec(
+        host("m1"),
+        "sed -i 's/--max-requests-inflight=321/--max-requests-inflight=5/' /etc/kubernetes/manifests/kube-apiserver.yaml",
+      );
+      await until(async () => {
+        const { stdout } = await labExec(host("m1"), "tr '\\0' ' ' </proc/$(pidof kube-apiserver)/cmdline");
+        assert.match(stdout, /--max-requests-inflight=5 /);
+        await kubectl("get --raw /readyz");
+      });
       const told = await kubexm(["drift"], 2);
       for (const thing of [
         "settings of the control plane",

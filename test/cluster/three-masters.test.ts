@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { labExec, stopHost } from "../../lab/hosts";
-import { addHost, dropHost, inStages, withCluster, type Stage, type TestCluster } from "../harness/cluster";
+import { addHost, dropHost, inStages, until, withCluster, type Stage, type TestCluster } from "../harness/cluster";
 import { startProbe, type Probe } from "../harness/probe";
 
 const members = async ({ host }: TestCluster, on: string) => {
@@ -11,18 +10,6 @@ const members = async ({ host }: TestCluster, on: string) => {
     await labExec(host(on), `${etcdctl} member list 2>/dev/null | cut -d, -f3 | tr -d ' ' | sort | tr '\\n' ' '`)
   ).stdout.trim();
 };
-
-/** Waits for what must come, at most as long as the runner lets a file run. */
-async function until(holds: () => Promise<unknown>): Promise<void> {
-  for (;;) {
-    try {
-      await holds();
-      return;
-    } catch {
-      await sleep(1000);
-    }
-  }
-}
 
 let probe: Probe;
 

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parse, stringify } from "yaml";
 import { startBalancer } from "../../lab/balancer";
 import { labClusterYaml, labExec, withLab, type Lab, type LabHost } from "../../lab/hosts";
@@ -156,5 +157,17 @@ export async function inStages(t: TestContext, cluster: TestCluster, stages: rea
       done.add(name);
     });
     if (!done.has(name)) break;
+  }
+}
+
+/** Waits for what must come, at most as long as the runner lets a file run. */
+export async function until(holds: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await holds();
+      return;
+    } catch {
+      await sleep(1000);
+    }
   }
 }
