@@ -2,7 +2,7 @@ import { hostname, userInfo } from "node:os";
 import type { Failure } from "./arguments";
 import { definitionOf } from "./definition";
 import { tell } from "./engine-log";
-import { check, create, diff, plan, read, remove, update, type Inputs, type World } from "./lifecycle";
+import { check, create, diff, plan, read, refuseFixed, remove, update, type Inputs, type World } from "./lifecycle";
 import { connect } from "./ssh";
 
 /** What Pulumi's dynamic provider process calls. */
@@ -53,6 +53,7 @@ export function forKind(kind: string): DynamicProvider {
       return Promise.resolve(plain(result));
     },
     diff: (_id, olds, news) => {
+      refuseFixed(definition, olds, news);
       showPlan(olds, news);
       return Promise.resolve(diff(olds));
     },

@@ -13,7 +13,7 @@ import {
 } from "./arguments";
 import type { Definition } from "./definition";
 import { apply, driftOf, revert, type Context } from "./engine";
-import { ArgumentError, RemoteError, isUnreachable } from "./errors";
+import { ArgumentError, RemoteError, UserError, isUnreachable } from "./errors";
 import { factsOf, type Facts } from "./facts";
 import { runLog } from "./log";
 import { lookTogether } from "./looks";
@@ -22,7 +22,7 @@ import type { HostSpec } from "./ssh/spec";
 import { secretLeaves } from "./ssh/spec";
 import type { Remote } from "./ssh/remote";
 import type { Drift, Step } from "./step";
-import { unknownPaths } from "./unknown";
+import { maybeUnknown, unknownPaths } from "./unknown";
 
 /** The number of the shape of what is stored; older shapes stay readable. */
 export const schemaVersion = 1;
@@ -81,12 +81,18 @@ const storedFacts = (olds: Inputs | undefined): Facts | undefined => (isOutputs(
 const at = (inputs: unknown, path: string): unknown =>
   path.split(".").reduce<unknown>((value, key) => (value as Inputs | undefined)?.[key], inputs);
 
-/** What was only half made may still become something else. */
-function fixedOnes({ fixed = {} }: Definition, olds: Inputs | undefined, args: Inputs): Failure[] {
-  if (!isOutputs(olds) || olds.incomplete === true) return [];
-  return Object.entries(fixed)
-    .filter(([path]) => !isDeepStrictEqual(at(olds, path), at(args, path)))
-    .map(([property, reason]) => ({ property, reason: `it cannot be changed any more: ${reason}` }));
+/**
+ * Told when old and new are compared, as `check` is not given what came of the old. What was only half made may still
+ * become something else.
+ */
+export function refuseFixed({ fixed = {} }: Definition, olds: Inputs, news: Inputs): void {
+  if (!isOutputs(olds) || olds.incomplete === true) return;
+  const unknown = unknownPaths(news);
+  const changed = Object.entries(fixed).filter(
+    ([path]) => !maybeUnknown(unknown, path.split(".")) && !isDeepStrictEqual(at(olds, path), at(news, path)),
+  );
+  if (changed.length === 0) return;
+  throw new UserError(changed.map(([path, reason]) => `${path} cannot be changed any more: ${reason}`).join("\n"));
 }
 
 export function check(
@@ -97,8 +103,6 @@ export function check(
   const failures = problems(definition, news);
   if (failures.length > 0 || unknownPaths(news).length > 0) return { inputs: news, failures };
   const parsed = parse(definition, news);
-  const changed = fixedOnes(definition, olds, parsed.args);
-  if (changed.length > 0) return { inputs: news, failures: changed };
   try {
     workOf(definition, parsed, storedFacts(olds));
   } catch (error) {

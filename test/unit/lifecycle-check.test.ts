@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import type { Definition } from "../../provider/definition";
-import { check, diff, plan, schemaVersion, type Inputs } from "../../provider/lifecycle";
+import { check, diff, plan, refuseFixed, schemaVersion, type Inputs } from "../../provider/lifecycle";
 import { Secret, sh } from "../../provider/shell";
 import * as steps from "../../provider/steps";
 
@@ -225,6 +225,17 @@ describe("plan and diff", () => {
   test("a secret never stands in a plan", () => {
     const text = plan(mixed, undefined, checked({ secret: "s3cret-canary" })).join("\n");
     assert.ok(text.includes("/etc/kx/key") && !text.includes("canary"), text);
+  });
+  test("what is fixed may not change once it is made; half made it still may", () => {
+    const definition = { ...mixed, fixed: { "table.row": "it is set in stone" } };
+    const having = (row: string) => ({ ...stored({}), table: { row } });
+    refuseFixed(definition, having("a"), having("a"));
+    assert.throws(
+      () => refuseFixed(definition, having("a"), having("b")),
+      /^UserError: table\.row cannot be changed any more: it is set in stone$/,
+    );
+    refuseFixed(definition, { ...having("a"), incomplete: true }, having("b"));
+    refuseFixed(definition, having("a"), having("04da6b54-80e4-46f7-96ec-b56ff0331ba9"));
   });
   test("diff leaves it to the engine, but for drift", () => {
     assert.deepEqual(diff(stored({})), {});
