@@ -37,7 +37,7 @@ export interface TestCluster {
   edit: (change: (spec: Spec) => void) => void;
   /** `kubexm VERB …` on the cluster file; what it printed. Another exit code than the expected one fails. */
   kubexm: (args: readonly string[], expected?: number, env?: NodeJS.ProcessEnv) => Promise<string>;
-  /** kubectl on a master. */
+  /** kubectl on a master, at its own API server. */
   kubectl: (args: string, on?: string) => Promise<string>;
   /** What differs on a host from before the first run; empty: nothing. */
   differences: (name: string) => Promise<string>;
@@ -114,11 +114,8 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
       return printed;
     },
     kubectl: async (args, on = first) => {
-      const { stdout } = await labExec(
-        host(on),
-        `/usr/local/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf ${args}`,
-      );
-      return stdout;
+      const kubectl = "/usr/local/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf --server https://127.0.0.1:6443";
+      return (await labExec(host(on), `${kubectl} ${args}`)).stdout;
     },
     differences: async (name) => {
       const then = befores.get(name);
