@@ -159,7 +159,14 @@ function clusterFile(lab: Lab, name: string): { path: string; edit: Stage["edit"
     spec: Record<string, unknown>;
   };
   const edit: Stage["edit"] = (system) => {
-    writeFileSync(path, stringify({ ...cluster, metadata: { name: STACK }, spec: { ...cluster.spec, kubernetes: { type: "none" }, system } }));
+    writeFileSync(
+      path,
+      stringify({
+        ...cluster,
+        metadata: { name: STACK },
+        spec: { ...cluster.spec, kubernetes: { type: "none" }, system },
+      }),
+    );
   };
   edit({});
   return { path, edit };

@@ -53,7 +53,10 @@ describe("whole runs", () => {
   test("kubexm up killed with all it started, three times; up and destroy go on from there", async () => {
     const cwd = join(scratch, "cli");
     mkdirSync(cwd);
-    writeFileSync(join(cwd, "cluster.yaml"), labClusterYaml({ ...lab, hosts: [byKey] }, { kubernetes: { type: "none" } }));
+    writeFileSync(
+      join(cwd, "cluster.yaml"),
+      labClusterYaml({ ...lab, hosts: [byKey] }, { kubernetes: { type: "none" } }),
+    );
     const start = (verb: string, ...flags: string[]) => {
       const main = join(repo, "dist", "cli", "main.js");
       const child = spawn(process.execPath, [main, verb, "-f", "cluster.yaml", ...flags], {

@@ -119,7 +119,10 @@ for (const [what, listener, asked, reason] of FAULTS) {
       assert.equal(first, "cannot download kubelet 1.35.4 for amd64:");
       assert.ok(second.startsWith(`  ${url}/dl.k8s.io/release/v1.35.4/bin/linux/amd64/kubelet: `), second);
       assert.match(second, reason);
-      assert.match(third ?? "", /^ {2}what to do: .* name a mirror in cluster\.yaml \(mirrors\.files\); if .* remove checksums\.json .*$/);
+      assert.match(
+        third ?? "",
+        /^ {2}what to do: .* name a mirror in cluster\.yaml \(mirrors\.files\); if .* remove checksums\.json .*$/,
+      );
       assert.deepEqual([more, error.name], [[], "UserError"]);
       return true;
     });

@@ -11,7 +11,7 @@ import { median, rowsOf, table, targetText, writeReport } from "../../bench/repo
 import { FILES, checkScript, hostsBlock, makeScript } from "../../bench/role";
 
 const arguments_ = [
-  { argv: [], groups: ["lab", "provider"], hosts: [10, 40], runs: 3 },
+  { argv: [], groups: ["lab", "provider", "hosts"], hosts: [10, 40], runs: 3 },
   { argv: ["lab"], groups: ["lab"], hosts: [10, 40], runs: 3 },
   {
     argv: ["provider", "provider", "--hosts", "80,10,80", "--runs", "5"],
