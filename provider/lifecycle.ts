@@ -36,6 +36,8 @@ export interface Outputs {
   readonly drift: readonly Drift[];
   /** Set while a create or an update has not come to its end. */
   readonly incomplete?: boolean;
+  /** With `incomplete`: it has been complete before. */
+  readonly made?: boolean;
 }
 
 /** What the lifecycle needs from its surroundings. */
@@ -81,12 +83,15 @@ const storedFacts = (olds: Inputs | undefined): Facts | undefined => (isOutputs(
 const at = (inputs: unknown, path: string): unknown =>
   path.split(".").reduce<unknown>((value, key) => (value as Inputs | undefined)?.[key], inputs);
 
+const wasMade = (stored: Inputs | undefined) =>
+  isOutputs(stored) && (stored.incomplete !== true || stored.made === true);
+
 /**
  * Told when old and new are compared, as `check` is not given what came of the old. What was only half made may still
  * become something else.
  */
 export function refuseFixed({ fixed = {} }: Definition, olds: Inputs, news: Inputs): void {
-  if (!isOutputs(olds) || olds.incomplete === true) return;
+  if (!wasMade(olds)) return;
   const unknown = unknownPaths(news);
   const changed = Object.entries(fixed).filter(
     ([path]) => !maybeUnknown(unknown, path.split(".")) && !isDeepStrictEqual(at(olds, path), at(news, path)),
@@ -130,7 +135,7 @@ function stepsOfOld(definition: Definition, olds: Outputs): readonly Step[] {
 }
 
 /** The part of stored outputs that were inputs: this version's own additions left out. */
-const additions = ["schema", "facts", "drift", "incomplete", "revealed"];
+const additions = ["schema", "facts", "drift", "incomplete", "made", "revealed"];
 const inputsIn = (outs: Inputs): Inputs =>
   Object.fromEntries(Object.entries(outs).filter(([key]) => !additions.includes(key)));
 
@@ -212,7 +217,11 @@ async function converge(
     const halfMade = (why: Error) =>
       new HalfMade(
         idOf(definition.kind, inputs),
-        { ...inputs, schema: schemaVersion, facts, drift: [], incomplete: true },
+        {
+          ...inputs,
+          ...{ schema: schemaVersion, facts, drift: [], incomplete: true },
+          ...(wasMade(olds) && { made: true }),
+        },
         why,
       );
     if (!rollbackOnFailure || olds !== undefined) throw halfMade(cause);

@@ -137,6 +137,20 @@ const stages: readonly Stage[] = [
     },
   },
   {
+    name: "an API server that cannot start: its last words within a minute, and the next up mends it",
+    act: async ({ kubexm, kubectl, edit }) => {
+      const argue = (...more: string[]) =>
+        edit((spec) => Object.assign(spec.kubernetes, { apiserverArgs: ["--max-requests-inflight=321", ...more] }));
+      argue("--no-such-option=1");
+      const told = await kubexm(["up"], 1);
+      assert.match(told, /kube-apiserver does not come up; its last words:[^]*unknown flag: --no-such-option/);
+      assert.doesNotMatch(told, /not ready after/);
+      argue();
+      await kubexm(["up"]);
+      assert.match(await kubectl("get nodes --no-headers"), /^m1 +Ready /m);
+    },
+  },
+  {
     name: "a worker more: only that host is made, the others get its name",
     act: async ({ kubexm, kubectl, edit, host }) => {
       edit((spec) => addHost(spec, host("w2"), "worker"));

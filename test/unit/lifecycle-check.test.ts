@@ -235,6 +235,10 @@ describe("plan and diff", () => {
       /^UserError: table\.row cannot be changed any more: it is set in stone$/,
     );
     refuseFixed(definition, { ...having("a"), incomplete: true }, having("b"));
+    assert.throws(
+      () => refuseFixed(definition, { ...having("a"), incomplete: true, made: true }, having("b")),
+      /stone/,
+    );
     refuseFixed(definition, having("a"), having("04da6b54-80e4-46f7-96ec-b56ff0331ba9"));
   });
   test("diff leaves it to the engine, but for drift", () => {
