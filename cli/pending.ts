@@ -45,7 +45,11 @@ export function settlePending(state: StackExport): StackExport {
   const interrupted = new Map(pending.map(({ resource, type }) => [resource.urn, `interrupted while ${type}`]));
   const marked = resources.map((resource) => {
     const why = interrupted.get(resource.urn);
-    return why === undefined ? resource : halfMade(resource, why);
+    if (why === undefined) return resource;
+    const { outputs } = resource;
+    // It was there before, unless an earlier run had left it half made already.
+    const made = outputs !== undefined && outputs["incomplete"] !== true ? { outputs: { ...outputs, made: true } } : {};
+    return halfMade({ ...resource, ...made }, why);
   });
   const begun = pending
     .filter(({ resource, type }) => type === CREATING && !known.has(resource.urn))
