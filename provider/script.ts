@@ -26,7 +26,7 @@ export interface Verify {
 
 const head = (mark: string, script: Command) => sh`${libFor(script)}
 M=${mark}; export M
-m() { printf '%s %s\n' "$M" "$*"; }
+m() { case $1 in fail) full_disk ;; esac; printf '%s %s\n' "$M" "$*"; }
 `;
 
 const lookFunction = (name: Command, step: Step) => sh`look_${name}() { entry=$L/${keyOf(step.id)}

@@ -80,8 +80,7 @@ describe("whole runs", () => {
       (await labExec(byKey, "if flock -n /run/kubexm.lock true; then echo free; else cat /run/kubexm.lock; fi")).stdout;
     const random = seeded("whole runs");
     const counts = tally();
-    for (const verb of ["up", "up", "up", "destroy"]) {
-      counts.tried++;
+    const strike = async (verb: string): Promise<boolean> => {
       const earlier = await turn();
       const { child, ended, said } = start(verb, ...(verb === "destroy" ? ["--yes"] : []));
       // Not before something happens on the host.
@@ -91,9 +90,20 @@ describe("whole runs", () => {
         await sleep(50);
       }
       await sleep(random.below(1500));
-      assert.ok(child.pid !== undefined && child.exitCode === null, said.join(""));
-      if (killTree(child.pid) >= 3) counts.struck++;
-      await ended;
+      const struck = child.exitCode === null && child.pid !== undefined && killTree(child.pid) >= 3;
+      const code = await ended;
+      if (!struck) assert.equal(code, 0, said.join(""));
+      return struck;
+    };
+    for (const verb of ["up", "up", "up", "destroy"]) {
+      counts.tried++;
+      // One that came to its end before the blow is taken back, and tried again.
+      for (let tries = 0; !(await strike(verb)); tries++) {
+        assert.ok(tries < 8, `${verb} was always faster than the blow`);
+        if (verb === "up") await runs("destroy", "--yes");
+        else await runs("up");
+      }
+      counts.struck++;
     }
     await runs("up");
     assert.match(await runs("up"), /nothing|no change|unchanged|as wanted/i);
