@@ -114,7 +114,8 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
       return printed;
     },
     kubectl: async (args, on = first) => {
-      const kubectl = "/usr/local/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf --server https://127.0.0.1:6443";
+      const kubectl =
+        "/usr/local/bin/kubectl --cache-dir /run/test-kubectl --kubeconfig /etc/kubernetes/admin.conf --server https://127.0.0.1:6443";
       return (await labExec(host(on), `${kubectl} ${args}`)).stdout;
     },
     differences: async (name) => {
