@@ -27,6 +27,10 @@ export interface Verify {
 const head = (mark: string, script: Command) => sh`${libFor(script)}
 M=${mark}; export M
 m() { case $1 in fail) full_disk ;; esac; printf '%s %s\n' "$M" "$*"; }
+full_disk() { # the shell's own words for it are "I/O error"
+  free=$(df -P -k -- /var/lib/kubexm 2>/dev/null | sed -n '2s/^.* \([0-9][0-9]*\)  *[0-9]*% .*$/\1/p')
+  [ "$(printf %s "$free" | sed 's/^$/1000/')" -ge 64 ] || printf 'No space left on device: %s KiB are free for /var/lib/kubexm\n' "$free" >&2
+}
 `;
 
 const lookFunction = (name: Command, step: Step) => sh`look_${name}() { entry=$L/${keyOf(step.id)}

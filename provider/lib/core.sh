@@ -12,10 +12,6 @@ kv() { # KEY VALUE: one observed word
   esac
 }
 say() { printf '%s\n' "$*" >&2; }
-full_disk() { # after a failure: the shell's own words for it are "I/O error"
-  free=$(df -P -k -- "$K" 2>/dev/null | sed -n '2s/^.* \([0-9][0-9]*\)  *[0-9]*% .*$/\1/p')
-  [ "${free:-1000}" -ge 64 ] || say "No space left on device: $free KiB are free for $K"
-}
 note() { printf '%s note %s\n' "$M" "$*"; } # a line for the person, kept apart from errors
 was() { sed -n "s/^$1=//p" "$entry/prior"; } # KEY: its value before our first change
 gone() { if [ -e "$1" ] || [ -L "$1" ]; then rm -rf -- "$1"; fi; } # PATH: removed, at no cost where there is nothing
