@@ -49,7 +49,7 @@ const stages: readonly Stage[] = [
   {
     name: "a master's host dies: the others serve on",
     act: async (cluster) => {
-      probe = await startProbe(cluster, "m2", "m3");
+      probe = await startProbe(cluster, "m2", "m3", "m2");
       const { asked: before } = await probe.count();
       await stopHost(cluster.host("m1"), true);
       await cluster.kubectl("create configmap written-after --from-literal=a=b", "m2");
