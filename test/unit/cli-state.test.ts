@@ -152,7 +152,12 @@ for (const type of ["updating", "deleting", "creating"])
     });
     assert.deepEqual(deployment, {
       resources: [
-        { urn: urn("c"), id: "1", outputs: { a: 1, made: true, incomplete: true }, initErrors: [`interrupted while ${type}`] },
+        {
+          urn: urn("c"),
+          id: "1",
+          outputs: { a: 1, made: true, incomplete: true },
+          initErrors: [`interrupted while ${type}`],
+        },
       ],
     });
   });
