@@ -204,6 +204,10 @@ async function showCluster(): Promise<void> {
   await fetchFile(file, () => undefined);
   const kubectl = join(home().dir, file.place);
   const flags = ["--kubeconfig", kubeconfigPath(home())];
+  // The cluster is made; what comes with it still starts.
+  await run(kubectl, [...flags, "wait", "pods", "--all", "-A", "--for=condition=Ready", "--timeout=60s"], {
+    okCodes: [0, 1],
+  });
   const { stdout } = await run(kubectl, [...flags, "get", "nodes,pods", "-A"]);
   console.log(`\n$ kubectl get nodes,pods -A\n${stdout.trimEnd()}`);
 }
