@@ -12,7 +12,7 @@ import { type BalancerService, type MirrorService, balancerService, mirrorServic
 import { messageOf } from "../toolchain/errors.js";
 import { getText } from "../toolchain/http.js";
 import { run } from "../toolchain/process.js";
-import { progress } from "../toolchain/progress.js";
+import { showing } from "../toolchain/progress.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
 import { codeOf, exitWith } from "./exit.js";
 import { type PulumiVerb, pulumiArguments } from "./flags.js";
@@ -120,17 +120,8 @@ async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Prom
   }
 }
 
-async function startLab(hosts: readonly string[], signal: AbortSignal): Promise<Lab> {
-  const bar = progress(`Lab hosts ${hosts.join(", ")}`);
-  try {
-    const lab = await labUp({ name: labName(), hosts, signal });
-    bar.done("up");
-    return lab;
-  } catch (error) {
-    bar.fail();
-    throw error;
-  }
-}
+const startLab = (hosts: readonly string[], signal: AbortSignal): Promise<Lab> =>
+  showing(`Lab hosts ${hosts.join(", ")}`, () => labUp({ name: labName(), hosts, signal }), "up");
 
 const UPSTREAM = "https://dl.k8s.io/release/stable.txt";
 const UPSTREAM_PATIENCE_MS = 5000;
@@ -163,16 +154,12 @@ async function serve(lab: Lab, masters: number, built: boolean, signal: AbortSig
   };
 }
 
-async function buildParts(): Promise<void> {
-  const bar = progress("Parts of the cluster (upstream cannot be reached: from the Go module proxy)");
-  try {
-    await Promise.all(USUAL_PARTS.map((part) => ensurePublished(wanted(part))));
-    bar.done("ready");
-  } catch (error) {
-    bar.fail();
-    throw error;
-  }
-}
+const buildParts = () =>
+  showing(
+    "Parts of the cluster (upstream cannot be reached: from the Go module proxy)",
+    () => Promise.all(USUAL_PARTS.map((part) => ensurePublished(wanted(part)))),
+    "ready",
+  );
 
 /** All that is needed, at once. What fails first is told without waiting for a long build, and then no lab stays. */
 function prepare({ masters, workers }: ReturnType<typeof demoHosts>): Promise<Surroundings> {

@@ -1,12 +1,12 @@
 import { RunError, unsecret } from "@pulumi/pulumi";
 import { sourcesFor } from "../artifacts/index.js";
 import { Cluster } from "../index.js";
-import { clusterName, readCluster, type ClusterFile } from "../resources/config/index.js";
-import { UserError } from "../toolchain/errors.js";
+import type { ClusterFile } from "../resources/config/index.js";
 import { neededFiles } from "../resources/modules/files.js";
 import { CLUSTER_DIR, type Home, homeOf } from "./home.js";
 import { writeKubeconfig } from "./kubeconfig.js";
 import type { Job } from "./pulumi.js";
+import { nameIn } from "./stack.js";
 import { clusterOf } from "./stack-config.js";
 
 /** What a person has to mend is told without the stack of the program. */
@@ -36,8 +36,7 @@ export async function clusterJob(file: string, tell: (line: string) => void = ()
 
 /** For what goes by the state alone: a file that is no longer right must not keep anybody from giving hosts back. */
 export function stateJob(file: string): Job {
-  const cluster = clusterName(readCluster(file));
-  if (cluster === undefined) throw new UserError(`${file}: metadata.name is missing; write the cluster's name there`);
+  const cluster = nameIn(file);
   process.env[CLUSTER_DIR] = homeOf(cluster, file).dir;
   return { cluster, program: () => Promise.resolve() };
 }

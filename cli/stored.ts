@@ -1,9 +1,7 @@
-import { clusterName, readCluster } from "../resources/config/index.js";
 import type { Stored } from "../resources/provider.js";
-import { UserError } from "../toolchain/errors.js";
-import { ensurePulumi } from "../toolchain/pulumi.js";
 import { engine } from "./engine.js";
-import { type Home, homeOf, prepare } from "./home.js";
+import type { Home } from "./home.js";
+import { nameIn, place } from "./stack.js";
 
 const SECRET_KEY = "4dabf18193072939515e22adb298388d";
 
@@ -20,12 +18,7 @@ const plain = (tree: Readonly<Record<string, unknown>> = {}) =>
 
 /** The resources of a cluster's stack with their secrets in clear: they hold what is needed to reach the hosts. */
 export async function storedOf(file: string): Promise<{ home: Home; resources: Stored[] }> {
-  const name = clusterName(readCluster(file));
-  if (name === undefined) throw new UserError(`${file}: metadata.name is missing; write the cluster's name there`);
-  const { bin, env, version } = await ensurePulumi();
-  const home = homeOf(name, file);
-  const backend = prepare(home, env);
-  const stack = process.env["PULUMI_STACK"] ?? name;
+  const { bin, home, backend, version, stack } = await place(nameIn(file), file);
   const pulumi = engine(bin, version, () => true);
   const { stdout } = await pulumi.run(["stack", "export", "--show-secrets", "--stack", stack], home.work, backend.env);
   const { deployment } = JSON.parse(stdout) as { deployment: { resources?: Stored[] } };

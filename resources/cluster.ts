@@ -9,6 +9,7 @@ import { hostsEntries } from "./modules/names";
 import { refuseWhatIsNotBuilt } from "./modules/not-built";
 import { splitOutputs } from "./modules/outputs";
 import { checkHosts } from "./modules/preflight";
+import { registriesOf } from "./modules/registries";
 import { installRuntime } from "./modules/runtime";
 
 /** As in cluster.yaml; addresses, users and credentials of hosts may be Outputs of other resources. */
@@ -40,7 +41,8 @@ export class Cluster extends pulumi.ComponentResource {
 }
 
 function installKubernetes(prepared: readonly ReadyMachine[], surroundings: Surroundings): pulumi.Output<string> {
-  const settings = { ...surroundings, sources: filesOf(surroundings.spec) };
+  const { spec } = surroundings;
+  const settings = { ...surroundings, sources: filesOf(spec), registries: registriesOf(spec) };
   const equipped = prepared.map((machine) => installRuntime(machine, settings));
   return makeKubernetes(equipped, settings);
 }

@@ -5,7 +5,7 @@ import { needDisk, once, scratch } from "./cache.js";
 import { download } from "./download.js";
 import { UserError } from "./errors.js";
 import { run } from "./process.js";
-import { progress } from "./progress.js";
+import { showing } from "./progress.js";
 import { atLeast } from "./version.js";
 import { unzip } from "./zip.js";
 
@@ -63,9 +63,8 @@ async function goFromProxy(): Promise<Go> {
     );
   const root = await once(`go/${GO_PINNED}-${zip.name}`, async (dir) => {
     await needDisk(dir, GO_DISK, `Go ${GO_PINNED}`);
-    const told = progress(`Go ${GO_PINNED}`);
-    try {
-      await scratch("go-zip", async (tmp) => {
+    await showing(`Go ${GO_PINNED}`, (told) =>
+      scratch("go-zip", async (tmp) => {
         const to = join(tmp, "go.zip");
         await download({
           urls,
@@ -76,12 +75,8 @@ async function goFromProxy(): Promise<Go> {
         told.update("unpacking");
         const prefix = `golang.org/toolchain@v0.0.1-go${GO_PINNED}.${zip.name}/`;
         await unzip(to, dir, prefix, (name) => /^(bin|pkg\/tool)\//.test(name));
-      });
-      told.done();
-    } catch (error) {
-      told.fail();
-      throw error;
-    }
+      }),
+    );
   });
   const bin = join(root, "bin", "go");
   const path = [dirname(bin), process.env["PATH"] ?? ""].join(delimiter);

@@ -44,3 +44,16 @@ export function progress(label: string): Progress {
     fail: (last = "failed") => end(last),
   };
 }
+
+/** Shows how `work` goes, and with which word it ended. */
+export async function showing<T>(label: string, work: (told: Progress) => Promise<T>, word?: string): Promise<T> {
+  const told = progress(label);
+  try {
+    const result = await work(told);
+    told.done(word);
+    return result;
+  } catch (error) {
+    told.fail();
+    throw error;
+  }
+}

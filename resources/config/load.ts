@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { checkFile } from "./check";
 import { readYaml } from "./document";
-import { ConfigError, UnreadableError, type Path, type Problem } from "./problems";
+import { ConfigError, UnreadableError, problemText, type Path, type Problem, type Severity } from "./problems";
 import type { ClusterSpec } from "./schema";
 import { placeKey, substitute, type Sources } from "./substitute";
 
@@ -72,14 +72,23 @@ function notText(text: string, at: number): Problem {
   return { path: [], severity: "error", line: before.length, col: (before.at(-1)?.length ?? 0) + 1, message };
 }
 
-/** The cluster in the text of a file; a ConfigError names everything that is wrong with it. Pure. */
-export function parseCluster(text: string, file: string, sources: Sources = {}): ClusterFile {
+export interface Told extends ClusterFile {
+  /** Warnings about the file, a line each. */
+  warnings: string[];
+}
+
+/** The cluster in the text of a file, and what is worth a thought in it; a ConfigError names everything that is wrong. Pure. */
+export function tellCluster(text: string, file: string, sources: Sources = {}): Told {
   const { cluster, problems } = judgeCluster(text, sources);
-  if (cluster !== undefined) return cluster;
-  throw new ConfigError(
-    file,
-    problems.filter(({ severity }) => severity === "error"),
-  );
+  const of = (wanted: Severity) => problems.filter(({ severity }) => severity === wanted);
+  if (cluster === undefined) throw new ConfigError(file, of("error"));
+  return { ...cluster, warnings: of("warning").map((problem) => problemText(file, problem)) };
+}
+
+/** The same without the warnings. */
+export function parseCluster(text: string, file: string, sources: Sources = {}): ClusterFile {
+  const { name, spec } = tellCluster(text, file, sources);
+  return { name, spec };
 }
 
 /** The text of a cluster file, or one line that tells why it cannot be had. */
@@ -100,9 +109,4 @@ export function readCluster(path: string): string {
   if (bytes.length > MOST_BYTES)
     throw cannot(`it is larger than ${MOST_BYTES >> 20} MiB`, "name a cluster file with -f");
   return bytes.toString("utf8");
-}
-
-/** The cluster of a file. Values for `${env:…}` come from the process's environment unless given. */
-export function loadCluster(path: string, sources: Sources = {}): ClusterFile {
-  return parseCluster(readCluster(path), path, { env: process.env, ...sources });
 }

@@ -13,6 +13,24 @@ export interface Sources {
   secrets?: readonly string[];
 }
 
+/** What a stack's configuration gives. */
+export type StackValues = Pick<Sources, "config" | "secrets">;
+
+/** A stack's configuration, by names with and, for the project's own, without the project before them. */
+export function stackSources(
+  project: string,
+  rows: readonly { key: string; value: string; secret: boolean }[],
+): StackValues {
+  const own = `${project}:`;
+  const values = rows.flatMap(({ key, value, secret }) =>
+    [key, ...(key.startsWith(own) ? [key.slice(own.length)] : [])].map((name) => ({ name, value, secret })),
+  );
+  return {
+    config: Object.fromEntries(values.map(({ name, value }) => [name, value])),
+    secrets: values.filter(({ secret }) => secret).map(({ name }) => name),
+  };
+}
+
 export interface Substituted {
   value: unknown;
   problems: Problem[];

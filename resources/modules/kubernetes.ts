@@ -16,13 +16,11 @@ export function makeKubernetes(machines: readonly ReadyMachine[], settings: Runt
   const [first, ...others] = masters;
   if (first === undefined) throw new Error("the schema lets no cluster without a master through");
 
-  const start = makeNode(first, masters, settings, []);
+  const group = { masters, controlPlane: controlPlaneFor(masters, settings) };
+  const start = makeNode(first, group, settings, []);
   const network = installNetwork(first, settings, start);
-  const chain = others.reduce(
-    (made, master) => [...made, makeNode(master, masters, settings, made.slice(-1))],
-    [start],
-  );
-  const working = workers.map((worker) => makeNode(worker, masters, settings, [start]));
+  const chain = others.reduce((made, master) => [...made, makeNode(master, group, settings, made.slice(-1))], [start]);
+  const working = workers.map((worker) => makeNode(worker, group, settings, [start]));
 
   const settled = [...masters, ...workers].map((node, i) =>
     settleNode(node, first, cluster, {
@@ -55,9 +53,24 @@ function nodesOf(machines: readonly ReadyMachine[], spec: ClusterSpec): { master
   return { masters, workers: nodes("worker").filter((node) => !isMaster(node)) };
 }
 
+/** What all masters tell kubeadm. */
+function controlPlaneFor(masters: readonly Node[], { cluster, spec, addresses }: RuntimeSettings) {
+  return pulumi.all([addresses, pulumi.all(masters.map(({ address }) => address))]).apply(([all, reached]) => {
+    // kubeadm adds the addresses that a master has within the cluster.
+    const inside = Object.values(all).flatMap(commaParts);
+    const outside = reached.filter((address) => !inside.includes(address));
+    return controlPlaneOf(spec, cluster, sansOf(spec, outside));
+  });
+}
+
+interface Group {
+  masters: readonly Node[];
+  controlPlane: ReturnType<typeof controlPlaneFor>;
+}
+
 function makeNode(
   node: Node,
-  masters: readonly Node[],
+  { masters, controlPlane }: Group,
   { cluster, spec, sources, addresses, opts }: RuntimeSettings,
   after: readonly pulumi.Resource[],
 ): pulumi.Resource {
@@ -67,20 +80,6 @@ function makeNode(
   const first = masters[0]?.about.name;
   const others = masters.filter((master) => master.about.name !== about.name).map((master) => master.host.spec);
   const own = addresses.apply((all) => commaParts(all[about.name] ?? ""));
-  const controlPlane = pulumi
-    .all([addresses, pulumi.all(masters.map(({ address }) => address))])
-    .apply(([all, reached]) => {
-      // kubeadm adds the addresses that a master has within the cluster.
-      const inside = Object.values(all).flatMap(commaParts);
-      return controlPlaneOf(
-        spec,
-        cluster,
-        sansOf(
-          spec,
-          reached.filter((address) => !inside.includes(address)),
-        ),
-      );
-    });
   return new KubernetesNode(
     `${cluster}-${host.name}-node`,
     {

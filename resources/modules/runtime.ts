@@ -4,10 +4,12 @@ import type { ClusterSpec, Role } from "../config";
 import { Containerd } from "../containerd";
 import { Images } from "../images";
 import { archOf, type ReadyMachine, type Surroundings } from "./host";
-import { loginsOf, registriesOf } from "./registries";
+import { loginsOf, type registriesOf } from "./registries";
 
 export interface RuntimeSettings extends Surroundings {
   sources: pulumi.Input<Sources>;
+  /** Where images come from; certificates are read from this machine, once for all hosts. */
+  registries: ReturnType<typeof registriesOf>;
 }
 
 const onMastersOnly = /\/(kube-apiserver|kube-controller-manager|kube-scheduler|etcd):/;
@@ -19,7 +21,7 @@ const imagesOf = (spec: ClusterSpec, roles: readonly Role[]): string[] =>
 /** A container runtime, and the images of Kubernetes in it. */
 export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings): ReadyMachine {
   const { host, roles, forget, ready } = machine;
-  const { cluster, spec, sources, opts } = settings;
+  const { cluster, spec, sources, registries, opts } = settings;
   if (!roles.includes("master") && !roles.includes("worker")) return machine;
   const { containerd: version, runc, crictl, cniPlugins, pause } = versionsFor(spec);
   const { config, existing } = spec.kubernetes.containerRuntime.containerd;
@@ -36,7 +38,7 @@ export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings)
       sources,
       sandboxImage: `registry.k8s.io/pause:${pause}`,
       dataDir: spec.registry.containerdDataDir,
-      registries: registriesOf(spec),
+      registries,
       logins: loginsOf(spec),
       config,
       existing,

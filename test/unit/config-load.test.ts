@@ -8,10 +8,10 @@ import {
   UnreadableError,
   clusterName,
   judgeCluster,
-  loadCluster,
   parseCluster,
   parseSpec,
   problemText,
+  readCluster,
 } from "../../resources/config/index";
 
 // Compiled tests run from dist/test/unit; the fixtures stay where they are written.
@@ -372,17 +372,17 @@ test("a file that cannot be read is one line", () => {
   const folder = mkdtempSync(join(tmpdir(), "kubexm-config-"));
   try {
     assert.throws(
-      () => loadCluster(join(folder, "none.yaml")),
+      () => readCluster(join(folder, "none.yaml")),
       (error: Error) => {
         assert.ok(error instanceof UnreadableError);
         assert.match(error.message, /none\.yaml: there is no such file; name the cluster file with -f$/);
         return true;
       },
     );
-    assert.throws(() => loadCluster(folder), /it is a folder/);
+    assert.throws(() => readCluster(folder), /it is a folder/);
     const file = join(folder, "cluster.yaml");
     writeFileSync(file, small);
-    assert.equal(loadCluster(file).name, "prod");
+    assert.equal(parseCluster(readCluster(file), file).name, "prod");
   } finally {
     rmSync(folder, { recursive: true });
   }

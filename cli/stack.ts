@@ -1,0 +1,24 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { clusterName, readCluster } from "../resources/config/index.js";
+import { UserError } from "../toolchain/errors.js";
+import { ensurePulumi } from "../toolchain/pulumi.js";
+import { PROJECT, homeOf, prepare } from "./home.js";
+
+/** The cluster's name, whatever else may be wrong with the file. */
+export function nameIn(file: string): string {
+  const name = clusterName(readCluster(file));
+  if (name === undefined) throw new UserError(`${file}: metadata.name is missing; write the cluster's name there`);
+  return name;
+}
+
+/** What it takes to ask Pulumi about the stack of a cluster outside a run. */
+export async function place(cluster: string, file: string) {
+  const { bin, env, version } = await ensurePulumi();
+  const home = homeOf(cluster, file);
+  const backend = prepare(home, env);
+  const project = join(home.work, "Pulumi.yaml");
+  if (!existsSync(project)) writeFileSync(project, stringify(PROJECT));
+  return { bin, home, backend, version, stack: process.env["PULUMI_STACK"] ?? cluster };
+}
