@@ -5,10 +5,9 @@ import { sh } from "../provider/shell";
 import { archive, binary, command, data, file, template, unit } from "../provider/steps";
 import { containerdConfig } from "./runtime/containerd-config";
 import { noOtherContainerd } from "./runtime/existing";
+import { criSocket, crictl } from "./runtime/paths";
 import { login, registry, registryFiles } from "./runtime/registries";
 import { removeContainers } from "./runtime/remove-containers";
-
-const socket = "unix:///run/containerd/containerd.sock";
 
 export const Containerd = component({
   kind: "Containerd",
@@ -37,11 +36,9 @@ export const Containerd = component({
     const { version, dataDir, sandboxImage, config: more, existing } = args;
     const from = (name: "containerd" | "runc" | "crictl" | "cni-plugins", version: string) =>
       fileFor(name, version, arch, args.sources);
-    const programs = archive("/usr/local", from("containerd", version), {});
+    const programs = archive("/usr/local", from("containerd", version));
     const runc = binary("/usr/local/sbin/runc", from("runc", args.runc));
-    const service = template("/etc/systemd/system/containerd.service", "containerd/containerd.service", {
-      program: "/usr/local/bin/containerd",
-    });
+    const service = template("/etc/systemd/system/containerd.service", "containerd/containerd.service", {});
     const own = existing === "adopt" ? [] : [programs, runc, service];
     const conf = file("/etc/containerd/config.toml", containerdConfig({ version, dataDir, sandboxImage, more }));
     return [
@@ -52,7 +49,7 @@ export const Containerd = component({
       archive("/opt/cni/bin", from("cni-plugins", args.cniPlugins)),
       ...own,
       archive("/usr/local/bin", from("crictl", args.crictl)),
-      file("/etc/crictl.yaml", `runtime-endpoint: ${socket}\nimage-endpoint: ${socket}\ntimeout: 30\n`),
+      file("/etc/crictl.yaml", `runtime-endpoint: ${criSocket}\nimage-endpoint: ${criSocket}\ntimeout: 30\n`),
       conf,
       ...Object.entries(args.registries).flatMap(([name, registry]) => registryFiles(name, registry, args.logins)),
       unit("containerd.service", { enabled: true, running: true, restartOn: [...own, conf] }),
@@ -62,7 +59,7 @@ export const Containerd = component({
   },
 });
 
-const answers = sh`/usr/local/bin/crictl -t 10s info`;
+const answers = sh`${crictl} -t 10s info`;
 
 /** It can run and yet not serve Kubernetes, when its plugin could not start; only a new start helps then. */
 const answering = command("containerd answers", {

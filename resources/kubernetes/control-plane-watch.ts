@@ -1,5 +1,6 @@
 import { sh } from "../../provider/shell";
-import { crictl, kubectl } from "./paths";
+import { crictl } from "../runtime/paths";
+import { kubectl } from "./paths";
 
 /**
  * Shell functions for whatever waits for a control plane: they tell within seconds that one of its containers keeps

@@ -1,5 +1,5 @@
 import { sh } from "../../provider/shell";
-import { crictl } from "./paths";
+import { crictl } from "../runtime/paths";
 
 /** etcdctl of the running static pod: the host needs none of its own. */
 export const etcdctl = sh`

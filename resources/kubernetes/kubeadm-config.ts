@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 import { z } from "zod";
-import { criSocket } from "./paths";
+import { criSocket } from "../runtime/paths";
 
 const table = z.record(z.string(), z.unknown());
 

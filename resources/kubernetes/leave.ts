@@ -2,7 +2,7 @@ import type { Ask } from "../../provider/ask";
 import { sh } from "../../provider/shell";
 import type { HostSpec } from "../../provider/ssh/spec";
 import { etcdctl } from "./etcd";
-import { adminConf, kubectl } from "./paths";
+import { adminConf, kubectl, servingMaster } from "./paths";
 
 /** While they are there the whole cluster goes: pods have nowhere to move to, and nobody is told. */
 export const endingMark = "kubexm-ending";
@@ -54,8 +54,7 @@ export const leave = ({ name, role, masters, drain, lost }: Leaving): Ask => ({
   title: `take ${name} out of the cluster`,
   run: sh`[ -s ${adminConf} ] || exit 0
 if [ -e ${endingFile} ]; then echo ${`${name} goes with its cluster`}; exit 0; fi
-say() { printf '%s\n' "$*" >&2; }
-${kubectl} --request-timeout 20s get --raw /readyz >/dev/null || exit 1
+${servingMaster}
 if [ -n "$(${kubectl} -n kube-system get configmap ${endingMark} --ignore-not-found -o name)" ]; then
   : >${endingFile}
   echo ${`${name} goes with its cluster`}

@@ -6,7 +6,7 @@ import type { Step } from "../../provider/step";
 import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
-import { adminConf, kubeadm, kubeadmConf, kubectl } from "./paths";
+import { adminConf, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
 import { cleanKernel, resetNode, saveKernel } from "./reset";
 
 export const short = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
@@ -23,12 +23,14 @@ export interface Membership extends JoinSettings {
 /** In its entry other steps find the file `member` with the settings it was made with, and `began` on the first. */
 export const memberId = "membership in the cluster";
 
+/** By which a cluster is known. */
+const caSum = sh`sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64`;
+
 /** A token for a quarter of an hour and, for a further master, the keys of the cluster. Old entries of the name go. */
 const lend = ({ name, local }: Membership, itsCa: string): Command => sh`
 [ -s ${adminConf} ] || exit 0
-say() { printf '%s\n' "$*" >&2; }
-${kubectl} --request-timeout 20s get --raw /readyz >/dev/null || exit 1
-if [ ${itsCa} != "$(sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64)" ]; then
+${servingMaster}
+if [ ${itsCa} != "$(${caSum})" ]; then
 if ${kubectl} get node ${name} >/dev/null 2>&1; then ${kubectl} delete node ${name} >/dev/null || exit 1; fi
 ${
   local === undefined
@@ -49,7 +51,7 @@ while [ $# -gt 1 ]; do
   case $1 in --token) printf 'token=%s\n' "$2" ;; --discovery-token-ca-cert-hash) printf 'hash=%s\n' "$2" ;; esac
   shift
 done
-printf 'ca=%s\n' "$(sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64)"`;
+printf 'ca=%s\n' "$(${caSum})"`;
 
 /** A token that has served is worth nothing to anybody. */
 const takeBack = sh`token=$(printf '%s\n' "$answer" | sed -n 's/^token=\([^.]*\).*/\1/p')
@@ -69,7 +71,7 @@ for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*
   [ ! -e "$old" ] || left="$left $old"
 done
 if [ -n "$left" ] && [ ! -e begun ]; then
-  if [ -n "$answer" ] && [ "$(part ca)" = "$(sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64)" ]; then
+  if [ -n "$answer" ] && [ "$(part ca)" = "$(${caSum})" ]; then
     # Its record was lost, but it is one of us.
     adopted=yes
   else
@@ -119,7 +121,7 @@ export const member = (membership: Membership): Step => ({
   want: { member: "yes" },
   look: sh`if [ -f "$entry/member" ] && [ -s /etc/kubernetes/kubelet.conf ]; then kv member yes; else kv member no; fi
 # One of us whose record was lost; what was only begun is made anew.
-if [ ! -e "$entry/begun" ] && [ -s /etc/kubernetes/kubelet.conf ] && [ -s /etc/kubernetes/pki/ca.crt ]; then kv ca "$(sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64)"; fi`,
+if [ ! -e "$entry/begun" ] && [ -s /etc/kubernetes/kubelet.conf ] && [ -s /etc/kubernetes/pki/ca.crt ]; then kv ca "$(${caSum})"; fi`,
   save: saveKernel,
   make: sh`${watchControlPlane}
 ${resetNode}

@@ -5,20 +5,15 @@ import { adminConf, kubectl } from "./paths";
 const run = sh`${kubectl} --request-timeout 20s`;
 const template = `{{range $k, $v := .metadata.labels}}{{$k}}={{$v}}{{"\\n"}}{{end}}{{range .spec.taints}}{{.key}}={{.value}}:{{.effect}}{{"\\n"}}{{end}}`;
 
-/** `set`: words as kubectl takes them; `unset`: what takes one of them away. */
-interface Kind {
-  readonly verb: "label" | "taint";
-  readonly unset: string;
-}
-
-const kinds = {
-  label: { verb: "label", unset: "s/=.*/-/" },
-  taint: { verb: "taint", unset: "s/=[^:]*\\(:.*\\)/\\1-/" },
-} as const satisfies Record<string, Kind>;
+/** What kubectl's verb takes each of them away with: a sed script over the word that sets it. */
+const takenAwayBy = {
+  label: "s/=.*/-/",
+  taint: "s/=[^:]*\\(:.*\\)/\\1-/",
+} as const;
 
 /** Labels or taints of a node; those that others set stay, and a value from before comes back in the end. */
-export function nodeSettings(node: string, kind: keyof typeof kinds, wanted: readonly string[]): Step {
-  const { verb, unset } = kinds[kind];
+export function nodeSettings(node: string, kind: keyof typeof takenAwayBy, wanted: readonly string[]): Step {
+  const unset = takenAwayBy[kind];
   const sorted = [...wanted].sort();
   const now = sh`all=$(${run} get node ${node} -o ${`go-template=${template}`}) || return 1`;
   return {
@@ -40,19 +35,19 @@ kv missing "$missing"; kv over "$over"`,
 printf '%s\n' "$all" >had`,
     make: sh`if [ -f ours ]; then
   while IFS= read -r word; do
-    case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ${run} ${verb} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || : ;; esac
+    case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ${run} ${kind} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || : ;; esac
   done <ours
 fi
 printf '%s\n' ${sorted.length === 0 ? "" : sorted} >ours
-[ ${sorted.length} = 0 ] || ${run} ${verb} node ${node} --overwrite ${sorted} >/dev/null`,
+[ ${sorted.length} = 0 ] || ${run} ${kind} node ${node} --overwrite ${sorted} >/dev/null`,
     undo: sh`[ -s ${adminConf} ] && [ -f ours ] || exit 0
 ${run} --request-timeout 10s get node ${node} -o name >/dev/null 2>&1 || exit 0
 while IFS= read -r word; do
   [ -n "$word" ] || continue
   key=$(printf '%s\n' "$word" | sed 's/=.*//')
   before=$(grep -e "^$key=" had | head -n 1)
-  if [ -n "$before" ]; then ${run} ${verb} node ${node} --overwrite "$before" >/dev/null || :
-  else ${run} ${verb} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || :; fi
+  if [ -n "$before" ]; then ${run} ${kind} node ${node} --overwrite "$before" >/dev/null || :
+  else ${run} ${kind} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || :; fi
 done <ours`,
   };
 }

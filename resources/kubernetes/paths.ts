@@ -2,9 +2,7 @@ import { sh } from "../../provider/shell";
 
 /** Where the programs of a node stand: apart from those of packages. */
 export const kubeadm = "/usr/local/bin/kubeadm";
-export const crictl = "/usr/local/bin/crictl";
 export const adminConf = "/etc/kubernetes/admin.conf";
-export const criSocket = "unix:///run/containerd/containerd.sock";
 /** What kubeadm is told on a master, kept for later changes. */
 export const kubeadmConf = "/etc/kubernetes/kubexm.yaml";
 /**
@@ -12,3 +10,7 @@ export const kubeadmConf = "/etc/kubernetes/kubexm.yaml";
  * What it learns of the API is kept off root's home folder.
  */
 export const kubectl = sh`/usr/local/bin/kubectl --cache-dir /run/kubexm-kubectl --kubeconfig ${adminConf} --server "https://127.0.0.1:$(sed -n 's/.*--secure-port=//p' /etc/kubernetes/manifests/kube-apiserver.yaml)"`;
+
+/** How a script begins that one master is asked to run: a complaint goes to stderr, and only one that serves can help. */
+export const servingMaster = sh`say() { printf '%s\n' "$*" >&2; }
+${kubectl} --request-timeout 20s get --raw /readyz >/dev/null || exit 1`;

@@ -1,5 +1,6 @@
 import { sh } from "../../provider/shell";
-import { adminConf, criSocket, kubeadm } from "./paths";
+import { criSocket } from "../runtime/paths";
+import { adminConf, kubeadm } from "./paths";
 
 /** Ends all pods and takes off the host what kubeadm put there. The others have taken it off their lists before. */
 export const resetNode = sh`

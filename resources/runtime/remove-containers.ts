@@ -1,5 +1,6 @@
 import { sh } from "../../provider/shell";
 import type { Step } from "../../provider/step";
+import { crictl, ctr } from "./paths";
 
 /** Does nothing now; its undo ends what still runs, before containerd and its data go. */
 export const removeContainers = (dataDir: string): Step => ({
@@ -8,9 +9,9 @@ export const removeContainers = (dataDir: string): Step => ({
   look: sh`if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi`,
   make: sh`:`,
   undo: sh`if systemctl is-active -q containerd; then
-  /usr/local/bin/crictl -t 60s rmp -f -a >/dev/null 2>&1 || :
-  for space in $(/usr/local/bin/ctr namespaces ls -q); do
-    for task in $(/usr/local/bin/ctr -n "$space" tasks ls -q); do /usr/local/bin/ctr -n "$space" tasks rm -f "$task" >/dev/null 2>&1 || :; done
+  ${crictl} -t 60s rmp -f -a >/dev/null 2>&1 || :
+  for space in $(${ctr} namespaces ls -q); do
+    for task in $(${ctr} -n "$space" tasks ls -q); do ${ctr} -n "$space" tasks rm -f "$task" >/dev/null 2>&1 || :; done
   done
 fi
 systemctl stop containerd
