@@ -229,13 +229,20 @@ test("the kubexm command: a run that was killed with its Pulumi is taken up by t
     const state = join(cwd, ".kubexm", STACK, "state", ".pulumi");
     const first = spawn(process.execPath, args("up"), { cwd, stdio: "ignore" });
     const over = once(first, "exit");
-    const lock = await until(() => {
+    const creating = () => /"type":\s*"creating"/.test(textIn(join(state, "stacks"), /\.json$/) ?? "");
+    const pulumi = await until(() => {
       assert.equal(first.exitCode, null, "the run ended before it could be killed");
-      const creating = /"type":\s*"creating"/.test(textIn(join(state, "stacks"), /\.json$/) ?? "");
-      return creating ? textIn(join(state, "locks"), /\.json$/) : undefined;
+      const lock = creating() ? textIn(join(state, "locks"), /\.json$/) : undefined;
+      if (lock === undefined) return undefined;
+      const { pid } = JSON.parse(lock) as { pid: number };
+      // Stopped before it is looked at again: what it is making then is still being made when it is killed.
+      process.kill(pid, "SIGSTOP");
+      if (creating()) return pid;
+      process.kill(pid, "SIGCONT");
+      return undefined;
     });
     first.kill("SIGKILL");
-    process.kill((JSON.parse(lock) as { pid: number }).pid, "SIGKILL");
+    process.kill(pulumi, "SIGKILL");
     await over;
 
     const next = await run(process.execPath, args("up"), { cwd });
