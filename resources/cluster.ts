@@ -1,12 +1,18 @@
 import * as pulumi from "@pulumi/pulumi";
 import { Host, hostSpec, type HostArgs } from "../provider/host";
 import type { DeepInput } from "../provider/inputs";
-import { hostsWithRoles, parseSpec, type ClusterHost, type ClusterInput, type ClusterSpec } from "./config";
-import { filesOf } from "./modules/files";
+import {
+  hostsWithRoles,
+  parseSpec,
+  refuseWhatIsNotBuilt,
+  type ClusterHost,
+  type ClusterInput,
+  type ClusterSpec,
+} from "./config";
+import { archivesOf, filesOf } from "./modules/files";
 import { prepareHosts, type ReadyMachine, type Surroundings } from "./modules/host";
 import { makeKubernetes } from "./modules/kubernetes";
 import { hostsEntries } from "./modules/names";
-import { refuseWhatIsNotBuilt } from "./modules/not-built";
 import { splitOutputs } from "./modules/outputs";
 import { checkHosts } from "./modules/preflight";
 import { registriesOf } from "./modules/registries";
@@ -42,7 +48,12 @@ export class Cluster extends pulumi.ComponentResource {
 
 function installKubernetes(prepared: readonly ReadyMachine[], surroundings: Surroundings): pulumi.Output<string> {
   const { spec } = surroundings;
-  const settings = { ...surroundings, sources: filesOf(spec), registries: registriesOf(spec) };
+  const settings = {
+    ...surroundings,
+    sources: filesOf(spec),
+    registries: registriesOf(spec),
+    archives: archivesOf(spec),
+  };
   const equipped = prepared.map((machine) => installRuntime(machine, settings));
   return makeKubernetes(equipped, settings);
 }

@@ -1,32 +1,63 @@
+import { basename } from "node:path";
 import { z } from "zod";
 import { component } from "../provider/component";
-import { sh } from "../provider/shell";
+import { sh, type Command } from "../provider/shell";
+import type { Step } from "../provider/step";
+import { bodyOf } from "../provider/steps";
 import { crictl, ctr } from "./runtime/paths";
+
+/** As `docker save` and `ctr images export` write it. */
+const imageArchive = z
+  .object({
+    path: z.string().describe("On the machine that runs kubexm"),
+    sha256: z.string(),
+    images: z.array(z.string()).describe("Full names of what it holds"),
+  })
+  .strict();
+
+export type ImageArchive = z.output<typeof imageArchive>;
 
 const list = sh`${ctr} -n k8s.io images ls -q`;
 
-export const Images = component({
-  kind: "Images",
-  about: "Images on a host before anything needs them, three at a time.",
-  args: z.object({
-    images: z.array(z.string().min(1)).describe("Full names"),
-  }),
-  steps: ({ images }) => [
-    {
-      id: "images",
-      want: { missing: "none" },
-      look: sh`there=$(${list}) || return 1
+/** These images are there; those that came with it go again in the end. */
+const present = (id: string, images: readonly string[], make: Command): Step => ({
+  id,
+  want: { missing: "none" },
+  look: sh`there=$(${list}) || return 1
 missing=
 for image in ${images}; do printf '%s\n' "$there" | grep -Fxq -e "$image" || missing="$missing $image"; done
 [ -n "$missing" ] || missing=none
 kv missing "$missing"`,
-      save: sh`${list} >had`,
-      make: sh`there=$(${list})
+  save: sh`${list} >had`,
+  make,
+  undo: sh`systemctl is-active -q containerd || exit 0
+${list} | while IFS= read -r image; do grep -Fxq -e "$image" had || ${crictl} rmi "$image" >/dev/null 2>&1 || :; done`,
+  timeout: 1800,
+});
+
+/** Sent only to hosts that want something of it and do not have that. */
+function unpacked({ path, sha256, images }: ImageArchive, wanted: readonly string[]): Step[] {
+  const own = images.filter((image) => wanted.includes(image));
+  if (own.length === 0) return [];
+  const make = sh`${ctr} -n k8s.io images import "$S/"${sha256} >/dev/null`;
+  return [{ ...present(`images of ${basename(path)}`, own, make), bodies: [bodyOf({ path, sha256 })] }];
+}
+
+export const Images = component({
+  kind: "Images",
+  about: "Images on a host before anything needs them: from archives, the others from registries, three at a time.",
+  args: z.object({
+    images: z.array(z.string().min(1)).describe("Full names"),
+    archives: z.array(imageArchive).default([]).describe("Archives that hold some of them"),
+  }),
+  steps: ({ images, archives }) => [
+    ...archives.flatMap((archive) => unpacked(archive, images)),
+    present(
+      "images",
+      images,
+      sh`there=$(${list})
 for image in ${images}; do printf '%s\n' "$there" | grep -Fxq -e "$image" || printf '%s\n' "$image"; done |
 xargs -r -n 1 -P 3 sh -c 'out=$(${crictl} -t 900s pull "$1" 2>&1) && exit; printf "%s: %s\n" "$1" "$(printf "%s\n" "$out" | grep -v level=warning)"; exit 1' pull`,
-      undo: sh`systemctl is-active -q containerd || exit 0
-${list} | while IFS= read -r image; do grep -Fxq -e "$image" had || ${crictl} rmi "$image" >/dev/null 2>&1 || :; done`,
-      timeout: 1800,
-    },
+    ),
   ],
 });

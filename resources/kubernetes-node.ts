@@ -60,6 +60,7 @@ export const KubernetesNode = component({
         ? { ...registration, ...local, configuration: args.controlPlane }
         : undefined;
     const settings = short(init?.configuration.cluster ?? {});
+    const etcdDir = init?.configuration.cluster.etcd.local.dataDir;
     const program = from("kubelet");
     const service = template("/etc/systemd/system/kubelet.service", "kubernetes/kubelet.service", {});
     const environment = template("/etc/systemd/system/kubelet.service.d/10-kubexm.conf", "kubernetes/kubelet.conf", {
@@ -68,7 +69,7 @@ export const KubernetesNode = component({
     const configuration = file("/etc/kubernetes/kubelet.conf.d/50-kubexm.conf", kubeletDropIn(kubelet));
     return [
       ...["/etc/kubernetes", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"].map((path) => data(path)),
-      ...(init ? [data("/var/lib/etcd", "0700")] : []),
+      ...(etcdDir === undefined ? [] : [data(etcdDir, "0700")]),
       from("kubeadm"),
       from("kubectl"),
       program,
@@ -80,12 +81,13 @@ export const KubernetesNode = component({
         ...registration,
         endpoint,
         ...(init && { local }),
+        ...(etcdDir !== undefined && { etcdDir }),
         first: args.first,
         masters: args.masters,
         settings,
         leftovers: args.leftovers,
       }),
-      ...(init ? [controlPlaneSettings(settings, `https://${address}:${port}`)] : []),
+      ...(init ? [controlPlaneSettings(settings)] : []),
       ...(init && args.endpointAddress !== undefined
         ? [proxySettings([init.configuration.proxy, args.endpointAddress], settings)]
         : []),

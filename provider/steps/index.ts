@@ -9,7 +9,7 @@ export { modules, sysctl } from "./kernel";
 export { mount, swapOff, type MountOptions } from "./mount";
 export { packages, pkg, type PackageOptions } from "./package";
 export { parameters } from "./parameters";
-export { archive, binary, type ArchiveOptions, type LocalFile } from "./payload";
+export { archive, binary, bodyOf, type ArchiveOptions, type LocalFile } from "./payload";
 export { resolver } from "./resolver";
 export { symlink } from "./symlink";
 export { kernelHostname, openFiles, selinux } from "./system";

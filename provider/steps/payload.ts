@@ -13,7 +13,7 @@ export interface LocalFile {
   ready?: (tell: (text: string) => void) => Promise<void>;
 }
 
-const bodyOf = ({ path, sha256, ready }: LocalFile): Body => ({
+export const bodyOf = ({ path, sha256, ready }: LocalFile): Body => ({
   sha256: checkedSha256(sha256),
   // In large pieces: every one costs the same.
   open: () => createReadStream(path, { highWaterMark: 1024 * 1024 }),

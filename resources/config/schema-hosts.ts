@@ -108,6 +108,10 @@ export const mirrors = z.strictObject({
     )
     .default([])
     .describe("Where images are pulled from, in this order, before upstream"),
+  imageArchives: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("Archives on this machine, of docker save or ctr images export; what they hold is not pulled"),
 });
 
 export const ignorePreflight = checks.default([]).describe("Preflight checks that may fail on any host");

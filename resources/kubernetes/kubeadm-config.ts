@@ -7,7 +7,9 @@ const table = z.record(z.string(), z.unknown());
 /** The documents of a master's kubeadm configuration that the cluster has in common, as kubeadm takes them. */
 export const controlPlane = z
   .object({
-    cluster: table.describe("ClusterConfiguration"),
+    cluster: z
+      .looseObject({ etcd: z.looseObject({ local: z.looseObject({ dataDir: z.string() }) }) })
+      .describe("ClusterConfiguration"),
     proxy: table.describe("KubeProxyConfiguration"),
   })
   .strict();

@@ -1,6 +1,7 @@
 import type { Ask } from "../../provider/ask";
 import { sh } from "../../provider/shell";
 import type { HostSpec } from "../../provider/ssh/spec";
+import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl } from "./etcd";
 import { adminConf, kubectl, servingMaster } from "./paths";
 
@@ -18,7 +19,8 @@ export interface Leaving {
 }
 
 /** One member fewer may not mean no majority; what has no majority already cannot be changed by etcd at all. */
-const etcdMember = (name: string) => sh`${etcdctl}
+const etcdMember = (name: string) => sh`${watchControlPlane}
+${etcdctl}
 members=$(etcdctl member list) || { say "etcd does not answer"; exit 1; }
 line=$(printf '%s\n' "$members" | grep ${`, ${name}, `} || :)
 url=$(printf %s "$line" | cut -d, -f5 | tr -d ' ')
@@ -39,12 +41,7 @@ leave_etcd() {
   own=$(printf '%s\n' "$members" | grep ", $(cat /proc/sys/kernel/hostname), " | cut -d, -f1)
   [ -z "$url" ] || etcdctl --endpoints "$url" move-leader "$own" >/dev/null 2>&1 || :
   etcdctl member remove "$(printf %s "$line" | cut -d, -f1)" >/dev/null || return 1
-  left=60
-  until ${kubectl} --request-timeout 5s get --raw /readyz >/dev/null 2>&1; do
-    left=$((left - 1))
-    [ $left -gt 0 ] || { say "the API server is not ready again after ${name} left"; return 1; }
-    sleep 1
-  done
+  await_control_plane 60
 }
 may_leave_etcd || exit 1`;
 

@@ -6,7 +6,7 @@ import type { Step } from "../../provider/step";
 import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
-import { adminConf, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
+import { adminConf, defaultEtcdDir, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
 import { cleanKernel, resetNode, saveKernel } from "./reset";
 
 export const short = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
@@ -15,6 +15,8 @@ export interface Membership extends JoinSettings {
   /** Begins the cluster if no master has one. */
   first: boolean;
   masters: readonly HostSpec[];
+  /** Of a master: where its etcd keeps the data. */
+  etcdDir?: string;
   /** Mark of the settings that a control plane is made with. */
   settings: string;
   leftovers: "refuse" | "clean";
@@ -65,9 +67,9 @@ const askMasters = (membership: Membership, itsCa: string): Ask => ({
   timeout: 120,
 });
 
-const checkLeftovers = (leftovers: Membership["leftovers"]) => sh`
+const checkLeftovers = ({ leftovers, etcdDir = defaultEtcdDir }: Membership) => sh`
 left=
-for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*.yaml /var/lib/etcd/member; do
+for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*.yaml ${etcdDir}/member; do
   [ ! -e "$old" ] || left="$left $old"
 done
 if [ -n "$left" ] && [ ! -e begun ]; then
@@ -124,14 +126,14 @@ export const member = (membership: Membership): Step => ({
 if [ ! -e "$entry/begun" ] && [ -s /etc/kubernetes/kubelet.conf ] && [ -s /etc/kubernetes/pki/ca.crt ]; then kv ca "$(${caSum})"; fi`,
   save: saveKernel,
   make: sh`${watchControlPlane}
-${resetNode}
+${resetNode(membership.etcdDir)}
 ${cleanKernel}
 ${join(membership)}
 ${init}
 part() { printf '%s\n' "$answer" | sed -n "s/^$1=//p"; }
 again= adopted=
 [ ! -e begun ] || again=yes
-${checkLeftovers(membership.leftovers)}
+${checkLeftovers(membership)}
 if [ -z "$adopted" ]; then
   : >begun
   if [ -n "$answer" ]; then join
@@ -139,7 +141,7 @@ if [ -z "$adopted" ]; then
   else say "none of the masters has a cluster yet"; return 1; fi || return 1
 fi
 printf '%s\n' ${membership.settings} >member`,
-  undo: sh`${resetNode}
+  undo: sh`${resetNode(membership.etcdDir)}
 ${cleanKernel}
 reset_node
 clean_kernel`,

@@ -1,16 +1,16 @@
 import { sh } from "../../provider/shell";
 import { criSocket } from "../runtime/paths";
-import { adminConf, kubeadm } from "./paths";
+import { adminConf, defaultEtcdDir, kubeadm } from "./paths";
 
 /** Ends all pods and takes off the host what kubeadm put there. The others have taken it off their lists before. */
-export const resetNode = sh`
+export const resetNode = (etcdDir = defaultEtcdDir) => sh`
 reset_node() {
   systemctl stop kubelet 2>/dev/null || :
   # With it kubeadm would ask an API server that may be gone.
   rm -f ${adminConf}
   ${kubeadm} reset -f --cri-socket ${criSocket} --skip-phases=preflight,remove-etcd-member >reset.log 2>&1 || { tail -n 10 reset.log >&2; return 1; }
   rm -f reset.log
-  [ ! -d /var/lib/etcd ] || find /var/lib/etcd -mindepth 1 -delete
+  [ ! -d ${etcdDir} ] || find ${etcdDir} -mindepth 1 -delete
 }`;
 
 /** Settings of the kernel that kubelet, kube-proxy and flannel change by themselves, and folders they want to be there. */

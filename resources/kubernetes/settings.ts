@@ -12,7 +12,7 @@ const isFresh = (settings: string) =>
   sh`[ ! -f applied ] && [ "$(cat "$(ledger_of ${memberId})/member" 2>/dev/null)" = ${settings} ]`;
 
 /** A running control plane follows its settings; the next master waits until this one is well again. */
-export const controlPlaneSettings = (settings: string, url: string): Step => ({
+export const controlPlaneSettings = (settings: string): Step => ({
   id: "settings of the control plane",
   want: { applied: settings, manifests: "as made" },
   look: sh`applied_for
@@ -33,7 +33,7 @@ if ! { ${isFresh(settings)}; }; then
       sleep 1
     done
   fi
-  await_control_plane ${url} 180
+  await_control_plane 180
   ${kubeadm} init phase upload-config kubeadm --config ${kubeadmConf} >/dev/null
 fi
 ${manifests} >manifests

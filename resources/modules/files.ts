@@ -1,6 +1,8 @@
 import * as pulumi from "@pulumi/pulumi";
 import { sourcesFor, versionsFor, type FileId, type Sources } from "../../artifacts";
 import type { ClusterSpec } from "../config";
+import type { ImageArchive } from "../images";
+import { readImageArchive } from "./image-archives";
 
 /** The files that a cluster's nodes need, for the architectures of its hosts. */
 export function neededFiles(spec: ClusterSpec): FileId[] {
@@ -21,3 +23,6 @@ export function neededFiles(spec: ClusterSpec): FileId[] {
 /** Where they come from. */
 export const filesOf = (spec: ClusterSpec): pulumi.Output<Sources> =>
   pulumi.output(sourcesFor(spec, neededFiles(spec)));
+
+export const archivesOf = ({ mirrors }: ClusterSpec): pulumi.Output<ImageArchive[]> =>
+  pulumi.output(Promise.all(mirrors.imageArchives.map(readImageArchive)));

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { UserError } from "../../provider/errors";
 import type { ClusterSpec } from "../config";
+import { localPath } from "./local-path";
 
 interface Place {
   url: string;
@@ -17,7 +17,7 @@ interface Registry {
 /** The certificate travels as text: hosts have no files of this machine. */
 function certificate(path: string, where: string): string {
   try {
-    return readFileSync(path.replace(/^~(?=\/)/, homedir()), "utf8");
+    return readFileSync(localPath(path), "utf8");
   } catch {
     throw new UserError(
       `${where}: the certificate ${path} cannot be read; write the path of a PEM file on this machine`,

@@ -2,7 +2,7 @@ import type * as pulumi from "@pulumi/pulumi";
 import { imagesFor, versionsFor, type Sources } from "../../artifacts";
 import type { ClusterSpec, Role } from "../config";
 import { Containerd } from "../containerd";
-import { Images } from "../images";
+import { Images, type ImageArchive } from "../images";
 import { archOf, type ReadyMachine, type Surroundings } from "./host";
 import { loginsOf, type registriesOf } from "./registries";
 
@@ -10,6 +10,8 @@ export interface RuntimeSettings extends Surroundings {
   sources: pulumi.Input<Sources>;
   /** Where images come from; certificates are read from this machine, once for all hosts. */
   registries: ReturnType<typeof registriesOf>;
+  /** Images that need not be pulled. */
+  archives: pulumi.Input<ImageArchive[]>;
 }
 
 const onMastersOnly = /\/(kube-apiserver|kube-controller-manager|kube-scheduler|etcd):/;
@@ -21,7 +23,7 @@ const imagesOf = (spec: ClusterSpec, roles: readonly Role[]): string[] =>
 /** A container runtime, and the images of Kubernetes in it. */
 export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings): ReadyMachine {
   const { host, roles, forget, ready } = machine;
-  const { cluster, spec, sources, registries, opts } = settings;
+  const { cluster, spec, sources, registries, archives, opts } = settings;
   if (!roles.includes("master") && !roles.includes("worker")) return machine;
   const { containerd: version, runc, crictl, cniPlugins, pause } = versionsFor(spec);
   const { config, existing } = spec.kubernetes.containerRuntime.containerd;
@@ -47,7 +49,7 @@ export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings)
   );
   const images = new Images(
     `${cluster}-${host.name}-images`,
-    { host, forget, images: imagesOf(spec, roles) },
+    { host, forget, images: imagesOf(spec, roles), archives },
     { ...opts, dependsOn: runtime },
   );
   return { ...machine, ready: [...ready, runtime, images] };

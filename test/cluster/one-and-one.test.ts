@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { GIVEN, OWN, docker } from "../../lab/docker";
 import { labExec } from "../../lab/hosts";
 import { run } from "../../toolchain/process";
 import { addHost, dropHost, inStages, until, withCluster, type Stage } from "../harness/cluster";
@@ -10,8 +11,10 @@ import { startProbe } from "../harness/probe";
 const stages: readonly Stage[] = [
   {
     name: "up makes a cluster whose nodes are ready, and writes a kubeconfig that only its owner reads",
-    act: async ({ kubexm, kubectl, lab, home }) => {
+    act: async ({ kubexm, kubectl, lab, home, edit, host }) => {
+      edit((spec) => Object.assign(spec, { etcd: { ...(spec["etcd"] as object), dataDir: "/srv/etcd" } }));
       await kubexm(["up"]);
+      await labExec(host("m1"), "test -d /srv/etcd/member && ! test -e /var/lib/etcd");
       assert.equal(await kubectl("get nodes --no-headers | sed 's/ .*//' | tr '\\n' ' '"), "m1 w1 ");
       assert.doesNotMatch(await kubectl("get nodes --no-headers"), /NotReady/);
       const path = join(home, "kubeconfig");
@@ -52,6 +55,16 @@ const stages: readonly Stage[] = [
     name: "options of API server and kubelet, a label and a taint reach the running cluster, and no request is lost",
     act: async (cluster) => {
       const { kubexm, kubectl, edit, host } = cluster;
+      // As on a host that was rebooted twice: what ended before is no sign of a control plane that does not come up.
+      for (const ended of [1, 2]) {
+        await labExec(host("m1"), "crictl stop --timeout 0 $(crictl ps --name '^kube-apiserver$' -q) >/dev/null");
+        await until(async () => {
+          await kubectl("get --raw /readyz");
+          const about =
+            "get pod kube-apiserver-m1 -n kube-system -o 'jsonpath={.status.containerStatuses[0].restartCount}'";
+          assert.equal(await kubectl(about), String(ended));
+        });
+      }
       const probe = await startProbe(cluster, "m1", "w1");
       edit((spec) => {
         Object.assign(spec.kubernetes, { apiserverArgs: ["--max-requests-inflight=321"], maxPods: 77 });
@@ -151,14 +164,25 @@ const stages: readonly Stage[] = [
     },
   },
   {
-    name: "a worker more: only that host is made, the others get its name",
-    act: async ({ kubexm, kubectl, edit, host }) => {
-      edit((spec) => addHost(spec, host("w2"), "worker"));
+    name: "a worker more: only that host is made, the others get its name; what is in an archive is not pulled",
+    act: async ({ kubexm, kubectl, edit, host, cwd, lab }) => {
+      const archive = join(cwd, "images.tar");
+      const images = (await labExec(host("m1"), "ctr -n k8s.io images ls -q | grep '/coredns:\\|/pause:'")).stdout;
+      await labExec(host("m1"), `ctr -n k8s.io images export /root/images.tar ${images.trim().replaceAll("\n", " ")}`);
+      await docker(lab.hosts[0]?.ownDocker ? OWN : GIVEN, ["cp", `${host("m1").container}:/root/images.tar`, archive]);
+      await labExec(host("m1"), "rm /root/images.tar");
+      edit((spec) => {
+        addHost(spec, host("w2"), "worker");
+        Object.assign(spec["mirrors"] as object, { imageArchives: [archive] });
+      });
       const told = await kubexm(["up"]);
       const made = told.split("\n").filter((line) => /^\S+ +\+ /.test(line) && !/^w2 |NodeSettings/.test(line));
       assert.deepEqual(made, []);
       assert.doesNotMatch(await kubectl("get nodes --no-headers"), /NotReady/);
       assert.match(await kubectl("get nodes --no-headers"), /^w2 /m);
+      const pulled = (await labExec(host("w2"), "journalctl -u containerd -o cat | grep 'PullImage \\\\\"'")).stdout;
+      assert.match(pulled, /kube-proxy/);
+      assert.doesNotMatch(pulled, /coredns|pause/);
     },
   },
   {

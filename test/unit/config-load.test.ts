@@ -61,8 +61,11 @@ test("what is read can be read again: a file's cluster is a program's too", () =
   assert.deepEqual(parseSpec("mycluster", spec), spec);
 });
 
+/** Without what is right, and comes with a later version. */
+const mistakes = (text: string) => said(text).filter((problem) => !problem.includes("this version of kubexm makes"));
+
 test("each slip of the seeds' example is told of as it stands, with line and column", () => {
-  const slips = said(seed);
+  const slips = mistakes(seed);
   const expected = [
     'f:15:57 spec.hosts[3].internalAddress: "172.16.0.5,2022::4": 2022::4 belongs to node3',
     'f:20:59 spec.hosts[8].internalAddress: "172.16.0.10,2022::3": 2022::3 belongs to node2',
@@ -191,7 +194,7 @@ for (const [name, change, wanted] of FAULTS)
 
 test("signs that look alike are left alone in quotes, comments and text blocks", () => {
   const text = `${small}  # note：“x”\n  host: "192.0.2.7 a" # 名字： b\n  dns:\n    coredns:\n      additionalConfigs: |\n        # zone： “x”，y\n`;
-  assert.deepEqual(said(text), []);
+  assert.deepEqual(mistakes(text), []);
   assert.equal(parseCluster(text, "f").spec.dns.coredns.additionalConfigs, "# zone： “x”，y\n");
 });
 

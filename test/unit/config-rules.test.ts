@@ -34,6 +34,8 @@ const dual = (v6Services: string): Tree => ({
 
 /** Rule, what is changed in a sound cluster, where the fault is then told of (nothing: nowhere), what the message says. */
 const CASES: [string, Tree, string | undefined, RegExp?][] = [
+  ["not-built", { network: { plugin: "calico" } }, "network.plugin", /makes flannel/],
+  ["not-built", { network: { plugin: "calico" }, kubernetes: { type: "none" } }, undefined],
   ["range", { roleGroups: { master: ["m1"], worker: ["w[2:1]"] } }, "roleGroups.worker[0]", /write \[1:2\]/],
   ["range", { roleGroups: { master: ["m1"], worker: ["w[1-2]"] } }, "roleGroups.worker[0]", /write for example/],
   ["range", { roleGroups: { master: ["m1"], worker: ["w[1:99999999]"] } }, "roleGroups.worker[0]", /smaller/],

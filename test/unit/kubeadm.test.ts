@@ -4,7 +4,7 @@ import { parseAllDocuments } from "yaml";
 import { initConfiguration, joinConfiguration } from "../../resources/kubernetes/kubeadm-config";
 import { parseSpec, type ClusterInput } from "../../resources/config";
 import { controlPlaneOf, kubeletOf } from "../../resources/modules/kubeadm";
-import { refuseWhatIsNotBuilt } from "../../resources/modules/not-built";
+import { refuseWhatIsNotBuilt } from "../../resources/config";
 
 type Tree = Record<string, unknown>;
 const at = (tree: unknown, path: string): unknown =>
@@ -125,7 +125,7 @@ describe("what this version cannot make is refused before anything is changed", 
   const rows: readonly [Partial<ClusterInput>, RegExp | undefined][] = [
     [{}, undefined],
     [{ network: { plugin: "calico" } }, /network\.plugin: .* flannel/],
-    [{ kubernetes: { type: "kubexm" } }, /kubernetes\.type: kubexm/],
+    [{ kubernetes: { type: "kubexm" } }, /kubernetes\.type: .* kubeadm/],
     [{ kubernetes: { containerRuntime: { type: "cri-o" } } }, /containerRuntime\.type/],
     [{ addons: ["metallb"] }, /addons/],
     [{ kubernetes: { type: "none" }, network: { plugin: "calico" } }, undefined],
