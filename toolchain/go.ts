@@ -10,7 +10,7 @@ import { atLeast } from "./version.js";
 import { unzip } from "./zip.js";
 
 /** What the newest of the modules we build asks for. */
-const GO_NEEDED = "1.25.11";
+const GO_NEEDED = "1.26.2";
 const GO_PINNED = "1.26.8";
 const GO_DISK = 400 * 2 ** 20;
 

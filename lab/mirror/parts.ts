@@ -87,7 +87,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
     ],
   },
   containerd: {
-    versions: ["2.2.9"],
+    versions: ["2.2.9", "2.2.7"],
     outputs: ({ version }) =>
       CONTAINERD.map((out) => ({
         out,

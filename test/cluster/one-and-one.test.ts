@@ -8,6 +8,9 @@ import { run } from "../../toolchain/process";
 import { addHost, dropHost, inStages, until, withCluster, type Stage } from "../harness/cluster";
 import { startProbe } from "../harness/probe";
 
+/** Not what the lab's clusters have. */
+const OTHER_CONTAINERD = "2.2.7";
+
 const stages: readonly Stage[] = [
   {
     name: "up makes a cluster whose nodes are ready, and writes a kubeconfig that only its owner reads",
@@ -95,6 +98,35 @@ const stages: readonly Stage[] = [
         ),
         "a1",
       );
+    },
+  },
+  {
+    name: "registries change without a restart; kube-proxy and containerd's version change, and containers run on",
+    act: async ({ kubexm, kubectl, edit, host }) => {
+      const seen = async (command: string) => (await labExec(host("w1"), command)).stdout;
+      const containerd = "systemctl show containerd -p MainPID --value";
+      const containers = "crictl ps -q --name 'coredns|kube-flannel' | sort";
+      const before = await seen(containerd);
+      edit((spec) => {
+        const { images } = spec["mirrors"] as { images: Record<string, unknown>[] };
+        images.push({ ...images[0], registry: "quay.io" });
+        Object.assign(spec.kubernetes["kubeProxyConfiguration"] as object, { metricsBindAddress: "127.0.0.1:10289" });
+      });
+      await kubexm(["up"]);
+      assert.equal(await seen(containerd), before);
+      assert.match(await seen("cat /etc/containerd/certs.d/quay.io/hosts.toml"), /https:/);
+      assert.match(await kubectl("-n kube-system get configmap kube-proxy -o yaml"), /127\.0\.0\.1:10289/);
+      await kubectl("-n kube-system rollout status daemonset/kube-proxy --timeout=60s");
+
+      const running = await seen(containers);
+      edit((spec) => {
+        const { containerd } = spec.kubernetes["containerRuntime"] as { containerd: object };
+        Object.assign(containerd, { version: OTHER_CONTAINERD });
+      });
+      await kubexm(["up"]);
+      assert.match(await seen("ctr version"), new RegExp(`Server:\\n +Version: +v${OTHER_CONTAINERD}`));
+      assert.equal(await seen(containers), running);
+      await kubexm(["up", "--refresh", "--expect-no-changes"]);
     },
   },
   {
@@ -207,5 +239,8 @@ const stages: readonly Stage[] = [
 ];
 
 test("one master, one worker", async (t) => {
-  await withCluster({ masters: ["m1"], workers: ["w1"], spare: ["w2"] }, (cluster) => inStages(t, cluster, stages));
+  const parts = [`containerd@${OTHER_CONTAINERD}`];
+  await withCluster({ masters: ["m1"], workers: ["w1"], spare: ["w2"], parts }, (cluster) =>
+    inStages(t, cluster, stages),
+  );
 });

@@ -8,7 +8,7 @@ import { parse, stringify } from "yaml";
 import { startBalancer } from "../../lab/balancer";
 import { labClusterYaml, labExec, withLab, type Lab, type LabHost } from "../../lab/hosts";
 import { labKubernetesFrom } from "../../lab/kubernetes";
-import { startMirror } from "../../lab/mirror/serve";
+import { USUAL_PARTS, startMirror } from "../../lab/mirror/serve";
 import { gatewayOf } from "../../lab/service";
 import { compare, describeDifferences, snapshot, type Snapshot } from "../../lab/snapshot";
 import { run } from "../../toolchain/process";
@@ -48,15 +48,17 @@ export interface Shape {
   workers: readonly string[];
   /** Hosts that are there and not yet in the cluster. */
   spare?: readonly string[];
+  /** More parts for the mirror than the usual ones. */
+  parts?: readonly string[];
 }
 
 /** Hosts, mirror and, before several masters, a load balancer; all gone afterwards. */
 export async function withCluster(shape: Shape, use: (cluster: TestCluster) => Promise<void>): Promise<void> {
-  const { masters, workers, spare = [] } = shape;
+  const { masters, workers, spare = [], parts = [] } = shape;
   const cwd = mkdtempSync(join(tmpdir(), "kubexm-cluster-"));
   try {
     await withLab({ hosts: [...masters, ...workers, ...spare], cwd }, async (lab) => {
-      const mirror = await startMirror({ address: gatewayOf(lab) });
+      const mirror = await startMirror({ address: gatewayOf(lab), parts: [...USUAL_PARTS, ...parts] });
       const before = lab.hosts.slice(0, masters.length).map(({ address }) => address);
       const balancer = masters.length > 1 ? await startBalancer(gatewayOf(lab), before) : undefined;
       try {
