@@ -191,8 +191,17 @@ export async function finish() {
   if (hasCompiler() && distStale()) await alone(() => (distStale() ? buildNow() : undefined));
 }
 
+const UNREACHABLE = /EAI_AGAIN|ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH/;
+
 async function installNow() {
-  if (modulesStale()) await tool("installing packages (npm ci)", "npm", ["ci", "--no-audit", "--no-fund"]);
+  if (!modulesStale()) return;
+  const args = ["ci", "--no-audit", "--no-fund", "--no-update-notifier", "--fetch-retries=1"];
+  await tool("installing packages (npm ci)", "npm", args).catch((error) => {
+    if (!UNREACHABLE.test(error.message)) throw error;
+    throw new SetupError(
+      `${error.message}\nthe npm registry cannot be reached: look at the network, or name a mirror or proxy of yours (npm config set registry|proxy URL), and run the same again`,
+    );
+  });
 }
 
 /** Everything a script needs. Nearly free when nothing has changed. */

@@ -127,7 +127,9 @@ export async function run(cmd: string, args: readonly string[], options: RunOpti
     if (!okCodes.includes(code)) throw failure(cmd, args, `exit code ${code}`, said());
     return { code, stdout: stdout(), stderr: stderr() };
   } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error;
+    // EACCES: it may be that this user may not look into some folder of PATH.
+    const missing = codeOf(error) === "ENOENT" || (codeOf(error) === "EACCES" && !cmd.includes("/"));
+    if (!missing) throw error;
     throw new UserError(`${cmd}: command not found${cwd === undefined ? "" : ` (or no folder ${cwd})`}`, {
       cause: error,
     });

@@ -116,7 +116,11 @@ export function ending(channel: ClientChannel, onStdout: (b: Buffer) => void, on
       result = { code, signal };
       grace = setTimeout(abandon, GRACE_MS);
     });
-    channel.on("close", abandon);
+    // A command that ends at once may have told its exit before anybody listened; the close says it again.
+    channel.on("close", (code?: number | null, signal?: string) => {
+      if (result.code === undefined && code !== undefined) result = { code, signal };
+      abandon();
+    });
   });
   return { done, abandon };
 }

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
 import { test } from "node:test";
-import { capture, lineSplitter, markers } from "../../provider/ssh/output";
+import type { ClientChannel } from "ssh2";
+import { capture, ending, lineSplitter, markers } from "../../provider/ssh/output";
 
 const pieces = (text: string, size: number) => {
   const all = Buffer.from(text);
@@ -62,3 +64,28 @@ test("a script that never began leaves what was printed instead", () => {
   assert.equal(marked.noise(), "This account is\ncurrently not available.");
   assert.equal(marked.begun(), false);
 });
+
+const ends: readonly [
+  what: string,
+  exit: unknown[] | undefined,
+  close: unknown[],
+  Awaited<ReturnType<typeof ending>["done"]>,
+][] = [
+  ["with a code", [3], [3], { code: 3, signal: undefined }],
+  ["by a signal", [null, "SIGTERM"], [null, "SIGTERM"], { code: null, signal: "SIGTERM" }],
+  ["with a code, before anybody listened", undefined, [3], { code: 3, signal: undefined }],
+  ["by a signal, before anybody listened", undefined, [null, "SIGTERM"], { code: null, signal: "SIGTERM" }],
+  ["with its connection", undefined, [], { code: undefined }],
+];
+for (const [what, exit, close, expected] of ends)
+  test(`a command ends ${what}`, async () => {
+    const channel = Object.assign(new PassThrough(), { stderr: new PassThrough(), close: () => undefined });
+    const { done } = ending(
+      channel as unknown as ClientChannel,
+      () => undefined,
+      () => undefined,
+    );
+    if (exit) channel.emit("exit", ...exit);
+    channel.emit("close", ...close);
+    assert.deepEqual(await done, expected);
+  });
