@@ -1,6 +1,5 @@
 import * as pulumi from "@pulumi/pulumi";
-import { backwardsOf, ownAddress, questionsFor, reachOf } from "../preflight/questions";
-import type { Reach } from "../preflight/asked";
+import { askedOf, backwardsOf, ownAddress, placed } from "../preflight/questions";
 import { ClusterPreflight, Preflight } from "../preflight/components";
 import type { HostResult } from "../preflight/together";
 import type { Machine, Surroundings } from "./host";
@@ -15,19 +14,21 @@ export function checkHosts(
   { cluster, spec, addresses, opts }: Pick<Surroundings, "cluster" | "spec" | "addresses" | "opts">,
 ): pulumi.Resource[] {
   const known = pulumi.output(addresses);
-  const at = (reach: readonly Omit<Reach, "address">[]) =>
-    reach.map((row) => ({ ...row, address: known.apply((all) => ownAddress(all[row.host] ?? row.host)) }));
-  const checked = machines.map(({ host }) => {
-    const questions = questionsFor(spec, host.name);
-    const reach = [...questions.reach, ...at(reachOf(spec, host.name))];
-    return new Preflight(`${cluster}-${host.name}-preflight`, { host, ...questions, reach, ...result }, opts);
-  });
+  const addressOf = (host: string) => known.apply((all) => ownAddress(all[host] ?? host));
+  const checked = machines.map(
+    ({ host }) =>
+      new Preflight(
+        `${cluster}-${host.name}-preflight`,
+        { host, ...askedOf(spec, host.name, addressOf), ...result },
+        opts,
+      ),
+  );
   const { from, to } = backwardsOf(spec);
   const master = machines.find(({ host }) => host.name === from);
   if (master === undefined) return checked;
   const all = new ClusterPreflight(
     `${cluster}-preflight`,
-    { host: master.host, reach: at(to), results: checked.map(resultOf) },
+    { host: master.host, reach: placed(to, addressOf), results: checked.map(resultOf) },
     opts,
   );
   return [all];

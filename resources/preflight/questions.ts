@@ -74,6 +74,16 @@ export function backwardsOf(spec: ClusterSpec): { from: string; to: Omit<Reach, 
   return { from, to };
 }
 
+/** With the addresses of those to be reached, known already or only later. */
+export const placed = <A>(reach: readonly Omit<Reach, "address">[], addressOf: (host: string) => A) =>
+  reach.map((row) => ({ ...row, address: addressOf(row.host) }));
+
+/** All that a host is asked. */
+export function askedOf<A>(spec: ClusterSpec, host: string, addressOf: (host: string) => A) {
+  const { reach, ...questions } = questionsFor(spec, host);
+  return { ...questions, reach: [...reach, ...placed(reachOf(spec, host), addressOf)] };
+}
+
 /** An etcd of the user's own is there already. */
 function externalEtcd({ etcd }: ClusterSpec, roles: readonly Role[]): Reach[] {
   if (etcd.type !== "external" || !roles.includes("master")) return [];

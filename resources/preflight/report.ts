@@ -1,11 +1,10 @@
 import { hostSpec } from "../../provider/ssh/spec";
 import type { World } from "../../provider/lifecycle";
 import type { ClusterHost, ClusterSpec } from "../config";
-import type { Reach } from "./asked";
 import { tryBackwards, withBackwards } from "./backwards";
 import type { Row } from "./checks";
 import { examine } from "./host";
-import { backwardsOf, ownAddress, questionsFor, reachOf } from "./questions";
+import { askedOf, backwardsOf, ownAddress, placed } from "./questions";
 import { count, gravest, inOrder, type Counts } from "./table";
 import { judgeTogether } from "./together";
 
@@ -20,19 +19,14 @@ const specOf = (host: ClusterHost) =>
 /** All checks of a cluster without the engine and without a state: all hosts at once. */
 export async function preflight(spec: ClusterSpec, { connect }: Pick<World, "connect">): Promise<PreflightReport> {
   const addresses = new Map(spec.hosts.map((host) => [host.name, ownAddress(host.internalAddress ?? host.address)]));
-  const at = (reach: readonly Omit<Reach, "address">[]): Reach[] =>
-    reach.map((row) => ({ ...row, address: addresses.get(row.host) ?? row.host }));
+  const addressOf = (host: string) => addresses.get(host) ?? host;
   const { from, to } = backwardsOf(spec);
   const master = spec.hosts.find(({ name }) => name === from);
   const [examined, unreached] = await Promise.all([
     Promise.all(
-      spec.hosts.map((host) => {
-        const questions = questionsFor(spec, host.name);
-        const reach = [...questions.reach, ...at(reachOf(spec, host.name))];
-        return examine(host.name, { ...questions, reach }, () => connect(specOf(host)));
-      }),
+      spec.hosts.map((host) => examine(host.name, askedOf(spec, host.name, addressOf), () => connect(specOf(host)))),
     ),
-    master === undefined ? [] : tryBackwards(() => connect(specOf(master)), at(to)),
+    master === undefined ? [] : tryBackwards(() => connect(specOf(master)), placed(to, addressOf)),
   ]);
   const results = withBackwards(
     examined.map(({ result }) => result),
