@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { chmod, copyFile, link, mkdir, readFile, rename, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import PQueue from "p-queue";
@@ -87,8 +88,8 @@ async function linkTo(path: string, source: string): Promise<void> {
   if (there?.ino === from.ino && there.dev === from.dev) return;
   if (there?.size === from.size && there.mtimeMs === from.mtimeMs) return;
   await mkdir(dirname(path), { recursive: true });
-  const fresh = `${path}.tmp-${process.pid}`;
-  await rm(fresh, { force: true });
+  // Several hosts may want the same file at once.
+  const fresh = `${path}.tmp-${randomBytes(6).toString("hex")}`;
   try {
     await link(source, fresh);
   } catch (error) {

@@ -259,6 +259,15 @@ test("a file of another cluster is not downloaded again, only linked; what was c
   assert.equal(mirror.asked.length, 1);
 });
 
+test("many hosts that want a file at once all find it in the folder of their cluster", async () => {
+  const from = at([await serve(bytes(body))]);
+  await ready(from);
+  for (const round of [1, 2, 3, 4, 5]) {
+    process.env["KUBEXM_CLUSTER_DIR"] = join(dir, `cluster-${round}`);
+    await Promise.all(Array.from({ length: 20 }, () => ready(from)));
+  }
+});
+
 test("without a folder of a cluster the cache alone has it", async () => {
   delete process.env["KUBEXM_CLUSTER_DIR"];
   await ready(at([await serve(bytes(body))]));
