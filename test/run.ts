@@ -13,6 +13,8 @@ interface Tier {
   /** Files at once. */
   width: number;
   minutesPerFile: number;
+  /** Its files make labs, and take long. */
+  labs: boolean;
   /** Why no test of this tier can run here. */
   problem: () => string | undefined;
 }
@@ -25,9 +27,10 @@ const noHosts = () =>
     : "needs root, or a running Docker that this user may use: run it with sudo, or leave it out with npm run test:unit";
 
 const TIERS: readonly Tier[] = [
-  { name: "unit", width: availableParallelism(), minutesPerFile: 1, problem: () => undefined },
-  { name: "hosts", width: 1, minutesPerFile: 15, problem: noHosts },
-  { name: "cluster", width: 1, minutesPerFile: 25, problem: noHosts },
+  { name: "unit", width: availableParallelism(), minutesPerFile: 1, labs: false, problem: () => undefined },
+  // They mostly wait: for systemd, apt, clocks.
+  { name: "hosts", width: 2, minutesPerFile: 20, labs: true, problem: noHosts },
+  { name: "cluster", width: 1, minutesPerFile: 25, labs: true, problem: noHosts },
 ];
 
 const stop = new AbortController();
@@ -88,11 +91,11 @@ async function runTier(tier: Tier, files: readonly string[], testName: string | 
   }
   const one = async (file: string): Promise<FileRun> => {
     if (stop.signal.aborted) return { ...failed(label(file), `not run: ${messageOf(stop.signal.reason)}`), ...unheard };
-    const told = tier.width === 1 ? progress(label(file)) : undefined;
+    const told = tier.labs ? progress(label(file)) : undefined;
     const timeoutMs = tier.minutesPerFile * 60_000;
     const done = await runFile(file, { timeoutMs, signal: stop.signal, testName });
     told?.done();
-    const left = tier.width === 1 ? await sweepLabs() : nothing();
+    const left = tier.labs ? await sweepLabs() : nothing();
     const all = { ...done, ...sum([done, left]) };
     if (all.passed + all.failed + all.skipped > 0) report(label(file), all, done.seconds, done.output);
     return all;
