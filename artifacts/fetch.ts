@@ -86,7 +86,7 @@ function ensure(wanted: Wanted): Promise<void> {
 async function linkTo(path: string, source: string): Promise<void> {
   const [from, there] = [await stat(source), await stat(path).catch(() => undefined)];
   if (there?.ino === from.ino && there.dev === from.dev) return;
-  if (there?.size === from.size && there.mtimeMs === from.mtimeMs) return;
+  if (there?.size === from.size && Math.abs(there.mtimeMs - from.mtimeMs) < 2) return;
   await mkdir(dirname(path), { recursive: true });
   // Several hosts may want the same file at once.
   const fresh = `${path}.tmp-${randomBytes(6).toString("hex")}`;

@@ -20,7 +20,7 @@ export const Kubeconfig = component({
       want: { cluster: "stays" },
       look: sh`[ -s ${adminConf} ] || { kv cluster none; return 0; }
 [ -d "$entry" ] || { kv cluster unrecorded; return 0; }
-mark=$(${run} get configmap ${endingMark} --ignore-not-found -o name) || return 1
+mark=$(${run} get configmap ${endingMark} --ignore-not-found -o name) || { kv cluster unknown; return 0; }
 if [ -z "$mark" ]; then kv cluster stays; else kv cluster ends; fi`,
       make: sh`rm -f ${endingFile}
 ${run} delete configmap ${endingMark} --ignore-not-found >/dev/null`,

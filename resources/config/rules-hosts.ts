@@ -297,6 +297,22 @@ function freeRecords(spec: ClusterSpec): Finding[] {
   );
 }
 
+/** Nodes are told to each other by address; one that is only known later ends so. */
+function withoutAddress(spec: ClusterSpec): Finding[] {
+  if (spec.kubernetes.type === "none") return [];
+  return hostsWithRoles(spec).flatMap(({ host, roles }) => {
+    const node = roles.includes("master") || roles.includes("worker");
+    const found = Object.keys(addressesOf(host)).length > 0 || host.address.endsWith(".invalid");
+    if (!node || found) return [];
+    const path = [
+      "hosts",
+      spec.hosts.indexOf(host),
+      host.internalAddress === undefined ? "address" : "internalAddress",
+    ];
+    return [{ path, message: "nodes know each other by IP address; write the host's in internalAddress" }];
+  });
+}
+
 export const HOST_RULES: readonly Rule[] = [
   { name: "range", severity: "error", check: ranges },
   { name: "unknown-host", severity: "error", check: unknownHosts },
@@ -304,6 +320,7 @@ export const HOST_RULES: readonly Rule[] = [
   { name: "host-name-twice", severity: "error", check: namesTwice },
   { name: "host-address-twice", severity: "error", check: addressesTwice },
   { name: "internal-address-twice", severity: "error", check: internalTwice },
+  { name: "node-address", severity: "error", check: withoutAddress },
   { name: "host-without-role", severity: "warning", check: withoutRole },
   { name: "master-required", severity: "error", check: noMaster },
   { name: "even-masters", severity: "warning", check: even("master", "masters") },

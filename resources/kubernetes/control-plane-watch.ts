@@ -7,19 +7,24 @@ import { kubectl } from "./paths";
  * dying, and what its last words were, where kubeadm would wait for four minutes and say that it was in vain.
  */
 export const watchControlPlane = sh`
-# A master that was rebooted a few times has containers that ended often, and nothing is wrong with it.
-earlier=$(${crictl} ps -a -q 2>/dev/null || :)
-crashing() { # names a container that died again and again
-  for name in etcd:2 kube-apiserver:2 kube-controller-manager:4 kube-scheduler:4; do
-    id=$(${crictl} ps -a --state exited --name "^$(printf %s "$name" | cut -d: -f1)$" -q --latest 2>/dev/null | head -n 1)
+# What ended before, as with every reboot of a master, is no sign that something does not come up now.
+earlier=$(${crictl} ps -a -q 2>/dev/null || :) deaths=
+crashing() { # names a container that died again and again, of those asked about every few seconds
+  while read -r name limit; do
+    id=$(${crictl} ps -a --state exited --name "^$name$" -q --latest 2>/dev/null </dev/null | head -n 1)
     [ -n "$id" ] || continue
-    case $earlier in *"$id"*) continue ;; esac
-    attempt=$(${crictl} inspect -o go-template --template '{{.status.metadata.attempt}}' "$id" 2>/dev/null)
-    [ "$(printf %s "$attempt" | tr -dc 0-9)" -ge "$(printf %s "$name" | cut -d: -f2)" ] 2>/dev/null || continue
-    say "$(printf %s "$name" | cut -d: -f1) does not come up; its last words:"
-    ${crictl} logs --tail 12 "$id" >&2
+    case "$earlier $deaths" in *"$id"*) continue ;; esac
+    deaths="$deaths $name=$id"
+    [ "$(printf '%s\n' $deaths | grep -c "^$name=")" -ge "$limit" ] || continue
+    say "$name does not come up; its last words:"
+    ${crictl} logs --tail 12 "$id" >&2 </dev/null
     return 0
-  done
+  done <<KX_LIMITS
+etcd 3
+kube-apiserver 3
+kube-controller-manager 4
+kube-scheduler 4
+KX_LIMITS
   return 1
 }
 guarded() { # COMMAND… 3<INPUT: is ended when the control plane cannot come up

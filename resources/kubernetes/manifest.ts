@@ -19,7 +19,7 @@ ${verbatim(text, "KX_MANIFEST")}KX_MANIFEST`;
 [ -f "$entry/applied" ] || return 0
 out=$(${kubectl} diff ${config} ${field} --force-conflicts -f - 2>&1 ${body}
 )
-case $? in 0) kv objects 'as applied' ;; 1) kv objects changed ;; *) say "$out"; return 1 ;; esac`,
+case $? in 0) kv objects 'as applied' ;; 1) kv objects changed ;; *) kv objects unknown ;; esac`,
     make: sh`${kubectl} apply ${config} ${field} --force-conflicts -f - >/dev/null ${body}
 cat >objects.yaml ${body}
 printf %s ${sum} >applied`,

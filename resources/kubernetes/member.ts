@@ -94,7 +94,11 @@ join() {
       ? sh`:`
       : sh`mkdir -p /etc/kubernetes/pki && (umask 077 && part keys | base64 -d | tar -C /etc/kubernetes/pki --no-same-owner -xf -) || return 1`
   }
-  config=$(sed "s/@TOKEN@/$(part token)/; s/@HASH@/$(part hash)/" <<'KX_JOIN'
+  # Arguments can be read by every user of the host, a descriptor cannot.
+  config=$(sed -f /dev/fd/4 4<<KX_SED <<'KX_JOIN'
+s/@TOKEN@/$(part token)/
+s/@HASH@/$(part hash)/
+KX_SED
 ${verbatim(joinConfiguration(membership), "KX_JOIN")}KX_JOIN
 )
   guarded ${kubeadm} join --config /dev/stdin 3<<KX_CONFIG

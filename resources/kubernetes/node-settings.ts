@@ -3,24 +3,25 @@ import type { Step } from "../../provider/step";
 import { adminConf, kubectl } from "./paths";
 
 const run = sh`${kubectl} --request-timeout 20s`;
-const template = `{{range $k, $v := .metadata.labels}}{{$k}}={{$v}}{{"\\n"}}{{end}}{{range .spec.taints}}{{.key}}={{.value}}:{{.effect}}{{"\\n"}}{{end}}`;
+const template = `{{range $k, $v := .metadata.labels}}{{$k}}={{$v}}{{"\\n"}}{{end}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}}{{"\\n"}}{{end}}`;
 
 /** What kubectl's verb takes each of them away with: a sed script over the word that sets it. */
 const takenAwayBy = {
   label: "s/=.*/-/",
-  taint: "s/=[^:]*\\(:.*\\)/\\1-/",
+  taint: "s/=[^:]*//; s/$/-/",
 } as const;
 
 /** Labels or taints of a node; those that others set stay, and a value from before comes back in the end. */
 export function nodeSettings(node: string, kind: keyof typeof takenAwayBy, wanted: readonly string[]): Step {
   const unset = takenAwayBy[kind];
-  const sorted = [...wanted].sort();
-  const now = sh`all=$(${run} get node ${node} -o ${`go-template=${template}`}) || return 1`;
+  // An empty value is none.
+  const sorted = wanted.map((word) => (kind === "taint" ? word.replace("=:", ":") : word)).sort();
+  const now = sh`all=$(${run} get node ${node} -o ${`go-template=${template}`})`;
   return {
     id: `${kind}s of node ${node}`,
     want: { missing: "none", over: "none" },
     look: sh`if [ ! -s ${adminConf} ]; then kv missing unknown; return 0; fi
-${now}
+${now} || { kv missing unknown; return 0; }
 missing= over=
 for word in ${sorted}; do printf '%s\n' "$all" | grep -Fxq -e "$word" || missing="$missing $word"; done
 if [ -f "$entry/ours" ]; then
@@ -31,7 +32,7 @@ fi
 [ -n "$missing" ] || missing=none
 [ -n "$over" ] || over=none
 kv missing "$missing"; kv over "$over"`,
-    save: sh`${now}
+    save: sh`${now} || return 1
 printf '%s\n' "$all" >had`,
     make: sh`if [ -f ours ]; then
   while IFS= read -r word; do
@@ -44,8 +45,8 @@ printf '%s\n' ${sorted.length === 0 ? "" : sorted} >ours
 ${run} --request-timeout 10s get node ${node} -o name >/dev/null 2>&1 || exit 0
 while IFS= read -r word; do
   [ -n "$word" ] || continue
-  key=$(printf '%s\n' "$word" | sed 's/=.*//')
-  before=$(grep -e "^$key=" had | head -n 1)
+  key=$(printf '%s\n' "$word" | sed 's/[=:].*//')
+  before=$(grep -e "^$key[=:]" had | head -n 1)
   if [ -n "$before" ]; then ${run} ${kind} node ${node} --overwrite "$before" >/dev/null || :
   else ${run} ${kind} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || :; fi
 done <ours`,

@@ -42,7 +42,11 @@ const kernel = (): string =>
 const ports = (): string =>
   table(
     ["Ports", "Roles", "What for"],
-    openingsByRole.map((row) => [code(row.ports), row.roles.join(", "), row.why]),
+    openingsByRole.map((row) => [
+      code(typeof row.ports === "function" ? ["controlPlaneEndpoint.port"] : row.ports),
+      row.roles.join(", "),
+      row.why,
+    ]),
   );
 
 /** docs/components.md */

@@ -1,7 +1,7 @@
 import type { ClusterSpec, Role } from "../config";
 
 interface Opening {
-  readonly ports: readonly string[];
+  readonly ports: readonly string[] | ((spec: ClusterSpec) => readonly string[]);
   readonly why: string;
   readonly roles: readonly Role[];
   /** Left out: always. */
@@ -17,7 +17,7 @@ const plugin = (
 /** Which ports the others must reach, by role. SSH is open on every host, NTP on those that serve time. */
 export const openingsByRole: readonly Opening[] = [
   { ports: ["2379-2380/tcp"], why: "etcd: clients and members", roles: ["etcd"] },
-  { ports: ["6443/tcp"], why: "API server", roles: ["master"] },
+  { ports: ({ controlPlaneEndpoint: { port } }) => [`${port}/tcp`], why: "API server", roles: ["master"] },
   { ports: ["10257/tcp"], why: "controller manager: metrics", roles: ["master"] },
   { ports: ["10259/tcp"], why: "scheduler: metrics", roles: ["master"] },
   { ports: ["10250/tcp"], why: "kubelet: logs, exec and metrics", roles: nodes },
@@ -42,7 +42,7 @@ export function portsFor(spec: ClusterSpec, roles: readonly Role[]): string[] {
   );
   return [
     ...new Set([
-      ...chosen.flatMap(({ ports }) => ports),
+      ...chosen.flatMap(({ ports }) => (typeof ports === "function" ? ports(spec) : ports)),
       ...(roles.includes("loadbalancer") && externalLoadBalancer === "kubexm" ? [`${port}/tcp`] : []),
       ...(roles.includes("registry") ? [`${registryPort}/tcp`] : []),
     ]),

@@ -54,7 +54,7 @@ export function reachOf(spec: ClusterSpec, host: string): Omit<Reach, "address">
       const has = (role: Role) => other.roles.includes(role);
       const etcd = holdsEtcd(spec, other.roles);
       const ports = [
-        ...(node && has("master") ? [6443] : []),
+        ...(node && has("master") ? [spec.controlPlaneEndpoint.port] : []),
         ...(etcd && (keepsEtcd || roles.includes("master")) ? [2379] : []),
         ...(etcd && keepsEtcd ? [2380] : []),
         ...(node && has("registry") ? registry : []),

@@ -56,6 +56,9 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
   ],
   ["internal-address-twice", two({}, { address: "192.0.2.1", port: 2222 }), "hosts[1].address", /192\.0\.2\.1/],
   ["internal-address-twice", two({}, { internalAddress: "192.0.2.1" }), "hosts[1].internalAddress", /192\.0\.2\.1/],
+  ["node-address", two({ address: "db.example.com" }, {}), "hosts[0].address", /write the host's in internalAddress/],
+  ["node-address", two({ address: "db.example.com", internalAddress: "192.0.2.9" }, {}), undefined],
+  ["node-address", { ...two({ address: "db.example.com" }, {}), kubernetes: { type: "none" } }, undefined],
   ["host-without-role", { roleGroups: { master: ["m1"] } }, "hosts[1].name"],
   ["master-required", { roleGroups: { worker: ["m1", "w1"] } }, "roleGroups.master"],
   [

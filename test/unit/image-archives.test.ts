@@ -83,7 +83,7 @@ test("an archive is sent only for images that the host wants", () => {
   assert.deepEqual(
     steps.map(({ id, bodies = [] }) => [id, bodies.length]),
     [
-      ["images of nodes.tar", 1],
+      ["images of nodes.tar 11111111", 1],
       ["images", 0],
     ],
   );
