@@ -23,6 +23,16 @@ export interface Answer {
   readonly done: () => Promise<void>;
 }
 
+/** Shorter ones would be found everywhere. */
+const SHORTEST = 6;
+
+/** What stands behind the `key=` of an answer's lines: a token or a key is as secret alone. */
+const partsOf = (text: string): string[] =>
+  text.split("\n").flatMap((line) => {
+    const value = /^\w+=(.*)$/.exec(line)?.[1] ?? "";
+    return value.length < SHORTEST ? [] : [value];
+  });
+
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 async function askOne(connect: Connect, spec: HostSpec, { title, run, timeout = 300 }: Ask) {
@@ -39,7 +49,7 @@ export async function ask(request: Ask, connect: Connect): Promise<Answer> {
       const { remote, text } = await askOne(connect, spec, request);
       if (text === "") continue;
       const { after, title } = request;
-      const secret = new Secret(text);
+      const secret = new Secret(text, partsOf(text));
       const done = async () => {
         if (after) await remote.run(lines(sh`answer=${secret}`, after), { title: `${title}: done`, timeout: 120 });
       };

@@ -180,7 +180,12 @@ async function change(remote: Remote, work: Work, script: Command, mark: string,
       throw error instanceof RemoteError
         ? new RemoteError(
             error.summary,
-            { ...error.failure, component: ctx.component, step: at.title },
+            {
+              ...error.failure,
+              stderr: script.redact(error.failure.stderr ?? ""),
+              component: ctx.component,
+              step: at.title,
+            },
             { cause: error },
           )
         : error;
@@ -189,7 +194,7 @@ async function change(remote: Remote, work: Work, script: Command, mark: string,
   const { title, since, failure } = at;
   if (failure === undefined && at.complete && result.code === 0) return { notes, found };
   const locked = result.code === 75;
-  const stderr = [...at.tail, result.stderr].filter((text) => text.trim() !== "").join("\n");
+  const stderr = script.redact([...at.tail, result.stderr].filter((text) => text.trim() !== "").join("\n"));
   ctx.log({
     host: remote.name,
     component: ctx.component,
@@ -203,7 +208,7 @@ async function change(remote: Remote, work: Work, script: Command, mark: string,
     component: ctx.component,
     step: title,
     reason: "exit",
-    stderr: script.redact(stderr),
+    stderr,
     ...(failure !== undefined && /^\d+$/.test(failure) && { code: Number(failure) }),
     advice: locked
       ? "Wait for the other run to end, or stop it; then run again."

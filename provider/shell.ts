@@ -5,11 +5,17 @@ const MASK = "***";
 /** A value that may go to a host, and nowhere else: it prints as `***`. */
 export class Secret {
   readonly #value: string;
-  constructor(value: string) {
+  /** Pieces of the value that are to be masked alone, too. */
+  readonly #parts: readonly string[];
+  constructor(value: string, parts: readonly string[] = []) {
     this.#value = value;
+    this.#parts = parts;
   }
   reveal(): string {
     return this.#value;
+  }
+  get all(): readonly string[] {
+    return [this.#value, ...this.#parts];
   }
   toString(): string {
     return MASK;
@@ -47,9 +53,10 @@ export class Command {
   get secrets(): readonly string[] {
     return this.#secrets;
   }
-  /** Takes this command's secrets out of what a host said about it. */
+  /** Takes this command's secrets out of what a host said about it; the longest first, as one may be part of another. */
   redact(said: string): string {
-    return this.#secrets.reduce((text, secret) => (secret === "" ? text : text.replaceAll(secret, MASK)), said);
+    const secrets = [...this.#secrets].sort((a, b) => b.length - a.length);
+    return secrets.reduce((text, secret) => (secret === "" ? text : text.replaceAll(secret, MASK)), said);
   }
 }
 
@@ -81,7 +88,7 @@ export function sh(strings: TemplateStringsArray, ...values: ShellValue[]): Comm
 
 function secretsOf(value: ShellValue): readonly string[] {
   if (value instanceof Command) return value.secrets;
-  if (value instanceof Secret) return [value.reveal()];
+  if (value instanceof Secret) return value.all;
   return typeof value === "object" ? value.flatMap(secretsOf) : [];
 }
 

@@ -7,6 +7,7 @@ import { apply, look, revert, type Context } from "../../provider/engine";
 import type { Holder, Work } from "../../provider/script";
 import { sh } from "../../provider/shell";
 import { command } from "../../provider/steps";
+import { hostSpec } from "../../provider/ssh/spec";
 import type { Step } from "../../provider/step";
 import { fakeHost, type FakeHost } from "../harness/fake-remote";
 
@@ -199,6 +200,37 @@ describe("the ledger", () => {
     };
     assert.deepEqual((await converge(work("A", liar))).changed, ["command x"]);
   });
+});
+
+test("neither the error nor the log of a run tells a part of what another host lent", async () => {
+  const lent = { token: "abcdef.0123456789abcdef", keys: "a2V5cw==" };
+  const other = fakeHost(`${folder}-other`, "m1");
+  const step: Step = {
+    ...marker("x"),
+    ask: () => ({
+      hosts: [hostSpec.parse({ name: "m1", address: "192.0.2.1" })],
+      title: "borrow",
+      run: sh`printf '%s\n' ${`token=${lent.token}`} ${`keys=${lent.keys}`} no=1`,
+    }),
+    make: sh`part() { printf '%s\n' "$answer" | sed -n "s/^$1=//p"; }
+echo "the token is $(part token)"; echo "1 of the keys is $(part keys)" >&2; exit 1`,
+  };
+  const logged: string[] = [];
+  const ctx: Context = {
+    ...context(),
+    connect: () => Promise.resolve(other.remote),
+    log: ({ failed }) => logged.push(failed ?? ""),
+  };
+  const [seen] = await look(host.remote, [work("A", step)]);
+  assert.ok(seen);
+  await assert.rejects(apply(host.remote, work("A", step), seen, ctx), ({ message }: Error) => {
+    for (const text of [message, ...logged]) {
+      assert.match(text, /the token is \*\*\*[\s\S]*1 of the keys is \*\*\*/);
+      for (const secret of Object.values(lent)) assert.ok(!text.includes(secret), text);
+    }
+    return true;
+  });
+  assert.equal(logged.length, 1);
 });
 
 describe("the lock", () => {
