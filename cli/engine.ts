@@ -2,6 +2,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import type { PulumiCommand } from "@pulumi/pulumi/automation";
 
+const OTHER_PASSPHRASE =
+  "the state is encrypted with another passphrase: put the file `passphrase` beside it back, or correct PULUMI_CONFIG_PASSPHRASE";
+
+/** Pulumi's own words, or ours where they do not tell what to do. */
+function words(code: number | undefined, said: string): string {
+  if (code === undefined) return "Pulumi was killed; the next run goes on from here";
+  return said.includes("incorrect passphrase") ? OTHER_PASSPHRASE : said.replaceAll(/^error: /gm, "");
+}
+
 /** Pulumi said no, and what it said. */
 export class PulumiError extends Error {
   override readonly name = "PulumiError";
@@ -11,7 +20,7 @@ export class PulumiError extends Error {
     readonly stdout: string,
     readonly stderr: string,
   ) {
-    super(`pulumi ${args[0] ?? ""} ended with ${code === undefined ? "a signal" : `exit code ${code}`}`);
+    super(words(code, stderr.trim() || stdout.trim() || `pulumi ${args.join(" ")} ended with exit code ${code}`));
   }
 }
 

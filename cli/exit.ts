@@ -5,7 +5,7 @@ const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGINT: 130, SIGTERM: 1
 /** Errors meant for a person are complete by their message; the stack of anything else is needed to mend it. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const forPeople = /^(User|Usage|Argument|Remote|Config)Error$/.test(error.name);
+  const forPeople = /^(User|Usage|Argument|Remote|Config|Pulumi)Error$/.test(error.name);
   return forPeople ? error.message : `internal error: ${error.stack ?? error.message}`;
 }
 

@@ -29,13 +29,6 @@ const lockPath = (stack: string) => `organization/${PROJECT.name}/${shortName(st
 const stateFile = (state: string, stack: string) =>
   join(state, ".pulumi", "stacks", PROJECT.name, `${shortName(stack)}.json`);
 
-/** Pulumi's own words where no event told what was wrong: a bad passphrase, no access to the backend. */
-function complaint({ code, stderr, stdout }: PulumiError): string {
-  if (code === undefined) return "Pulumi was killed; the next run goes on from here";
-  const text = stderr.trim() || stdout.trim();
-  return text.replaceAll(/^error: /gm, "");
-}
-
 async function agreed(cluster: string): Promise<boolean> {
   const ask = createInterface({ input: process.stdin, output: process.stderr });
   const answer = await ask.question(`Take "${cluster}" off all its hosts, and give these back as they were? [y/N] `);
@@ -152,8 +145,9 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     if (!(error instanceof PulumiError)) throw error;
     const { problems, counts } = view.end();
     const stopped = signals.signal();
+    // No event told what was wrong: a bad passphrase, no access to the backend.
     if (problems + counts.failed === 0 && stopped === undefined) {
-      console.error(complaint(error));
+      console.error(error.message);
       return EXIT.failed;
     }
     if (!json) console.log(summary(verb, plan, counts, Date.now() - since, stopped ? "stopped" : "failed"));

@@ -1,5 +1,6 @@
 import type { Stored } from "../resources/provider.js";
-import { engine } from "./engine.js";
+import { UserError } from "../toolchain/errors.js";
+import { PulumiError, engine } from "./engine.js";
 import type { Home } from "./home.js";
 import { nameIn, place } from "./stack.js";
 
@@ -19,9 +20,16 @@ const plain = (tree: Readonly<Record<string, unknown>> = {}) =>
 /** The resources of a cluster's stack with their secrets in clear: they hold what is needed to reach the hosts. */
 export async function storedOf(file: string): Promise<{ home: Home; resources: Stored[] }> {
   const { bin, home, backend, version, stack } = await place(nameIn(file), file);
+  const none = () => new UserError(`there is no state of "${stack}" yet: run kubexm up -f ${file} first`);
   const pulumi = engine(bin, version, () => true);
-  const { stdout } = await pulumi.run(["stack", "export", "--show-secrets", "--stack", stack], home.work, backend.env);
+  const exporting = ["stack", "export", "--show-secrets", "--stack", stack];
+  const { stdout } = await pulumi.run(exporting, home.work, backend.env).catch((error: unknown) => {
+    if (!(error instanceof PulumiError && error.message.includes("no stack named"))) throw error;
+    throw none();
+  });
   const { deployment } = JSON.parse(stdout) as { deployment: { resources?: Stored[] } };
   const resources = (deployment.resources ?? []).map(({ type, outputs }) => ({ type, outputs: plain(outputs) }));
+  // A preview makes an empty one.
+  if (resources.length === 0) throw none();
   return { home, resources };
 }

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { join } from "node:path";
-import { test } from "node:test";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { after, test } from "node:test";
 
 const entry = join(__dirname, "..", "..", "cli", "main.js");
 
@@ -19,4 +21,47 @@ for (const [argv, code, stdout, stderr] of [
     assert.match(done.stdout, stdout);
     assert.match(done.stderr, stderr);
     assert.equal(done.status, code);
+  });
+
+const folder = mkdtempSync(join(tmpdir(), "kubexm-main-"));
+after(() => rmSync(folder, { recursive: true }));
+writeFileSync(join(folder, "cluster.yaml"), "metadata: { name: prod }\n");
+
+/** A Pulumi CLI that tells its version, and for the rest runs what a test says. */
+function pulumi(says: string): string {
+  const bin = mkdtempSync(join(folder, "bin-"));
+  for (const name of ["pulumi", "pulumi-language-nodejs", "pulumi-resource-pulumi-nodejs"]) {
+    writeFileSync(join(bin, name), `#!/bin/sh\n[ "$1" != version ] || { echo v3.259.0; exit 0; }\n${says}\n`);
+    chmodSync(join(bin, name), 0o755);
+  }
+  return [bin, process.env["PATH"]].join(delimiter);
+}
+
+for (const [what, verb, says, told] of [
+  [
+    "before the first up",
+    "drift",
+    "echo \"error: no stack named 'prod' found\" >&2; exit 6",
+    /^there is no state .* run kubexm up -f cluster\.yaml first\n$/,
+  ],
+  [
+    "before the first up",
+    "kubeconfig",
+    "echo \"error: no stack named 'prod' found\" >&2; exit 6",
+    /^there is no state .* run kubexm up -f cluster\.yaml first\n$/,
+  ],
+  ["after no more than a preview", "drift", "echo '{\"deployment\":{}}'", /^there is no state of "prod" yet: .*\n$/],
+  [
+    "with a wrong passphrase",
+    "drift",
+    "echo 'error: incorrect passphrase' >&2; exit 1",
+    /^the state is encrypted with another passphrase: .*correct PULUMI_CONFIG_PASSPHRASE\n$/,
+  ],
+  ["with a backend that refuses", "config", "echo 'error: access denied' >&2; exit 1", /^access denied\n$/],
+] as const)
+  test(`kubexm ${verb} ${what}: one line, and no stack of the program`, () => {
+    const env = { ...process.env, PATH: pulumi(says) };
+    const done = spawnSync(process.execPath, [entry, verb], { encoding: "utf8", cwd: folder, env });
+    assert.deepEqual([done.stdout, done.status], ["", 1]);
+    assert.match(done.stderr, told);
   });
