@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
@@ -57,7 +58,8 @@ async function writeRecord(path: string, found: Recorded): Promise<void> {
   // Another run may have written meanwhile.
   const all = Object.entries({ ...(await readRecord(path)), ...found }).sort(([a], [b]) => (a < b ? -1 : 1));
   await mkdir(dirname(path), { recursive: true });
-  const fresh = `${path}.${process.pid}`;
+  // Several of one process may write at once.
+  const fresh = `${path}.tmp-${randomBytes(6).toString("hex")}`;
   await writeFile(fresh, `${JSON.stringify(Object.fromEntries(all), null, 2)}\n`);
   await rename(fresh, path);
 }

@@ -1,8 +1,7 @@
 import { RunError, unsecret } from "@pulumi/pulumi";
-import { sourcesFor } from "../artifacts/index.js";
 import { Cluster } from "../index.js";
 import type { ClusterFile } from "../resources/config/index.js";
-import { neededFiles } from "../resources/modules/files.js";
+import { tryFiles } from "../resources/modules/files.js";
 import { CLUSTER_DIR, type Home, homeOf } from "./home.js";
 import { writeKubeconfig } from "./kubeconfig.js";
 import type { Job } from "./pulumi.js";
@@ -13,7 +12,7 @@ import { clusterOf } from "./stack-config.js";
 async function build({ name, spec }: ClusterFile, home: Home) {
   try {
     // Pulumi waits for ever for a resource whose argument fails. What is found out here is recorded, and there then.
-    if (spec.kubernetes.type !== "none") await sourcesFor(spec, neededFiles(spec));
+    if (spec.kubernetes.type !== "none") await tryFiles(spec);
     const { kubeconfig } = new Cluster(name, spec);
     // With --target it may not have been made yet, whatever its type says.
     unsecret(kubeconfig).apply((text: string | undefined) => {

@@ -24,5 +24,12 @@ export function neededFiles(spec: ClusterSpec): FileId[] {
 export const filesOf = (spec: ClusterSpec): pulumi.Output<Sources> =>
   pulumi.output(sourcesFor(spec, neededFiles(spec)));
 
-export const archivesOf = ({ mirrors }: ClusterSpec): pulumi.Output<ImageArchive[]> =>
-  pulumi.output(Promise.all(mirrors.imageArchives.map(readImageArchive)));
+const readArchives = ({ mirrors }: ClusterSpec): Promise<ImageArchive[]> =>
+  Promise.all(mirrors.imageArchives.map(readImageArchive));
+
+export const archivesOf = (spec: ClusterSpec): pulumi.Output<ImageArchive[]> => pulumi.output(readArchives(spec));
+
+/** Finds out what cannot be had of all this, while it can still be told. */
+export async function tryFiles(spec: ClusterSpec): Promise<void> {
+  await Promise.all([sourcesFor(spec, neededFiles(spec)), readArchives(spec)]);
+}

@@ -51,11 +51,21 @@ async function sumOf(path: string): Promise<string> {
   return hash.digest("hex");
 }
 
-export async function readImageArchive(written: string): Promise<ImageArchive> {
+async function read(written: string): Promise<ImageArchive> {
   const path = localPath(written);
   const [images, sha256] = await Promise.all([namesIn(path), sumOf(path)]).catch((error: unknown) => {
     throw what(written, `cannot be read (${error instanceof Error ? error.message : String(error)})`);
   });
   if (images.length === 0) throw what(written, "names no image");
   return { path, sha256, images };
+}
+
+const known = new Map<string, Promise<ImageArchive>>();
+
+/** Read once in the life of this process, as an archive may be large; a failure is not kept. */
+export function readImageArchive(written: string): Promise<ImageArchive> {
+  const reading = known.get(written) ?? read(written);
+  known.set(written, reading);
+  reading.catch(() => known.delete(written));
+  return reading;
 }

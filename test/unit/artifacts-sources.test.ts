@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import type { RequestListener } from "node:http";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -163,6 +163,12 @@ test("a mirror with a certificate of its own needs caPath", async () => {
   assert.deepEqual([mirrors[0]?.caPath, checksums], [caPath, { "kubelet/1.35.4/amd64": A }]);
   await rm(join(dir, "checksums.json"));
   await assert.rejects(from([{ url, caPath: join(dir, "no.pem") }], [kubelet]), /no\.pem: the mirror's certificate/);
+});
+
+test("several that record at once do not take each other's file away", async () => {
+  const url = await serve(says(A));
+  await Promise.all(Array.from({ length: 20 }, () => from([{ url }], [kubelet])));
+  assert.deepEqual(await readdir(dir), ["checksums.json"]);
 });
 
 test("a record that somebody spoiled is named", async () => {

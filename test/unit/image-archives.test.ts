@@ -1,10 +1,12 @@
+import { RunError } from "@pulumi/pulumi";
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { create } from "tar";
+import { clusterJob } from "../../cli/job";
 import { Images } from "../../resources/images";
 import { readImageArchive } from "../../resources/modules/image-archives";
 
@@ -71,6 +73,38 @@ for (const [what, path, told] of refused)
   test(`refused: ${what}`, async () => {
     await assert.rejects(readImageArchive(await path()), told);
   });
+
+test("an archive is read once in a process; one that could not be read is read anew", async () => {
+  const path = await archive({ "manifest.json": [{ RepoTags: ["a:1"] }] });
+  const moved = `${path}.moved`;
+  renameSync(path, moved);
+  await assert.rejects(readImageArchive(path), /ENOENT/);
+  renameSync(moved, path);
+  const first = await readImageArchive(path);
+  rmSync(path);
+  assert.deepEqual(await readImageArchive(path), first);
+});
+
+test("an archive that is not there ends a run before any resource is made", async () => {
+  const file = join(dir, "cluster.yaml");
+  writeFileSync(
+    file,
+    `apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata: { name: prod }
+spec:
+  hosts: [{ name: m1, address: 192.0.2.1 }]
+  roleGroups: { master: [m1], etcd: [m1], worker: [m1] }
+  mirrors: { imageArchives: [${join(dir, "none.tar")}] }
+`,
+  );
+  const { program } = await clusterJob(file);
+  await assert.rejects(program(), (error: Error) => {
+    assert.ok(RunError.isInstance(error), String(error));
+    assert.match(error.message, /imageArchives: .*none\.tar cannot be read/);
+    return true;
+  });
+});
 
 test("an archive is sent only for images that the host wants", () => {
   const archives = [
