@@ -8,7 +8,7 @@ export interface Ask {
   /** Asked in this order, until one has something to say. */
   readonly hosts: readonly HostSpec[];
   readonly title: string;
-  /** Prints the answer. Prints nothing where this host has nothing to do with it. */
+  /** Prints the answer. Prints nothing where this host has nothing to do with it. Exits 3 for a no that counts for all. */
   readonly run: Command;
   /** Run where the answer came from, with it in `$answer`, once it has served its purpose. */
   readonly after?: Command;
@@ -22,6 +22,9 @@ export interface Answer {
   readonly text: Secret;
   readonly done: () => Promise<void>;
 }
+
+/** The exit code of a host that refuses on behalf of all: another would say the same, perhaps after as long a wait. */
+const REFUSED = 3;
 
 /** Shorter ones would be found everywhere. */
 const SHORTEST = 6;
@@ -41,6 +44,12 @@ async function askOne(connect: Connect, spec: HostSpec, { title, run, timeout = 
   return { remote, text: stdout.trim() };
 }
 
+/** The host has said why, and what to do. */
+function refusal({ title }: Ask, error: RemoteError): RemoteError {
+  const { host, reason, stderr = "" } = error.failure;
+  return new RemoteError(`${title}: refused`, { host, reason, stderr }, { cause: error });
+}
+
 /** Nobody having anything to say is an answer too, but only if everybody could be asked. */
 export async function ask(request: Ask, connect: Connect): Promise<Answer> {
   const failures: { host: string; error: unknown }[] = [];
@@ -55,6 +64,7 @@ export async function ask(request: Ask, connect: Connect): Promise<Answer> {
       };
       return { text: secret, done };
     } catch (error) {
+      if (error instanceof RemoteError && error.failure.code === REFUSED) throw refusal(request, error);
       failures.push({ host: spec.name, error });
     }
   }

@@ -52,3 +52,12 @@ test("nobody answers, and one could not be asked: an error that names it", async
 test("a host that fails tells why", async () => {
   await assert.rejects(ask(request(["a"], "echo 'API is down' >&2; exit 1"), connect), /API is down/);
 });
+test("a no that counts for all is told at once, without advice about hosts that are gone", async () => {
+  const asked = join(folder, "asked");
+  const run = `echo x >>${asked}; echo 'it would stop' >&2; exit 3`;
+  await assert.rejects(ask(request(["gone1", "a", "b"], run), connect), (error: Error) => {
+    assert.match(error.message, /^a: ask: refused\n[^]*it would stop$/);
+    return true;
+  });
+  assert.equal(readFileSync(asked, "utf8"), "x\n");
+});

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { ask } from "../../provider/ask";
+import { hostSpec } from "../../provider/ssh/spec";
+import { leave } from "../../resources/kubernetes/leave";
+import { execRemote } from "../harness/exec-remote";
+import { raw } from "../harness/step-cases";
+
+const scratch = mkdtempSync(join(tmpdir(), "kubexm-leave-"));
+after(() => rmSync(scratch, { recursive: true }));
+
+/** Three masters that are asked to let a node go, with these programs in place of theirs; `drained` counts the tries. */
+function masters(kubectl: string, etcdctl = "") {
+  const dir = mkdtempSync(join(scratch, "m-"));
+  const program = (name: string, text: string) => {
+    writeFileSync(join(dir, name), `#!/bin/sh\ncd ${dir} || exit 9\ncase "$*" in\n${text}\nesac\n`);
+    chmodSync(join(dir, name), 0o755);
+  };
+  program("kubectl", `*configmap*) ;;\n*"get node"*) echo True ;;\n${kubectl}`);
+  program("crictl", etcdctl);
+  writeFileSync(join(dir, "admin.conf"), "x");
+  const placed = (text: string) =>
+    text
+      .replaceAll("/usr/local/bin/", `${dir}/`)
+      .replaceAll("/etc/kubernetes/admin.conf", join(dir, "admin.conf"))
+      .replaceAll("/run/kubexm-ending", join(dir, "ending"));
+  const letGo = (role: "master" | "worker") => {
+    const hosts = ["m1", "m2", "m3"].map((name) => hostSpec.parse({ name, address: name }));
+    const wanted = leave({ name: "n1", role, masters: hosts, drain: { timeout: 300, force: false }, lost: false });
+    return ask({ ...wanted, run: raw(placed(wanted.run.text)) }, ({ name }) =>
+      Promise.resolve(execRemote(name, ["env"])),
+    );
+  };
+  return { letGo, tries: (name: string) => readFileSync(join(dir, name), "utf8").trim().split("\n").length };
+}
+
+const held = "echo x >>drains; echo 'Cannot evict pod as it would violate the pod disruption budget' >&2; exit 1";
+
+test("a drain that is held is not tried again at every master", async () => {
+  const { letGo, tries } = masters(`*readyz*) ;;\n*drain*) ${held} ;;`);
+  await assert.rejects(letGo("worker"), ({ message }: Error) => {
+    assert.match(
+      message,
+      /^m1: take n1 out of the cluster: refused[^]*disruption budget[^]*was not drained within 300 s/,
+    );
+    assert.doesNotMatch(message, /out of cluster\.yaml/);
+    return true;
+  });
+  assert.equal(tries("drains"), 1);
+});
+
+test("an API server that fails while it drains leaves it to the next master", async () => {
+  const { letGo, tries } = masters(`*readyz*) [ ! -e down ] || { rm down; exit 1; } ;;
+*drain*) [ -e drains ] || { : >down; ${held}; }; echo x >>drains ;;`);
+  assert.match((await letGo("worker")).text.reveal(), /no longer in the cluster/);
+  assert.equal(tries("drains"), 2);
+});
+
+test("a majority that would be lost is a no of all masters", async () => {
+  const { letGo, tries } = masters(
+    "*readyz*) echo x >>asked ;;",
+    `*"member list"*) printf '%s\n' '1, started, n1, p, https://n1:2379, false' '2, started, m1, p, https://m1:2379, false' ;;
+*"endpoint health"*) echo 'https://n1:2379 is healthy' ;;`,
+  );
+  await assert.rejects(letGo("master"), /refused[^]*only 0 of 1 members of etcd would be healthy/);
+  assert.equal(tries("asked"), 1);
+});
