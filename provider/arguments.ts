@@ -49,7 +49,29 @@ export function parse(definition: Definition, inputs: Readonly<Record<string, un
   return { common: common.parse(parts.common), args: definition.args.strict().parse(parts.args) };
 }
 
-export const parseCommon = (inputs: Readonly<Record<string, unknown>>): Common => common.parse(split(inputs).common);
+/** What an earlier version stored may hold keys that this one does not know any more, at any depth. */
+function parseKnown<S extends z.ZodType>(schema: S, stored: unknown): z.output<S> {
+  const known = structuredClone(stored);
+  for (const issue of schema.safeParse(known).error?.issues ?? []) {
+    if (issue.code !== "unrecognized_keys") continue;
+    const holder = issue.path.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown>)[key], known);
+    for (const key of issue.keys) Reflect.deleteProperty(holder as object, key);
+  }
+  return schema.parse(known);
+}
+
+export const storedCommon = (stored: Readonly<Record<string, unknown>>): Common =>
+  parseKnown(common, split(stored).common);
+
+/** Undefined where this version cannot read them even so. */
+export function storedArguments(definition: Definition, stored: Readonly<Record<string, unknown>>): Parsed | undefined {
+  try {
+    return { common: storedCommon(stored), args: parseKnown(definition.args.strict(), split(stored).args) };
+  } catch (error) {
+    if (error instanceof z.ZodError) return undefined;
+    throw error;
+  }
+}
 
 /** The name of a component in the ledger: the same for the same thing after a lost state. */
 export const ownerOf = (kind: string, name: string) => `${kind}.${name}`.replaceAll(/[^A-Za-z0-9._-]/g, "_");

@@ -3,9 +3,10 @@ import { ask } from "./ask";
 import {
   ownerOf,
   parse,
-  parseCommon,
   pathOf,
   problems,
+  storedArguments,
+  storedCommon,
   workOf,
   type Common,
   type Failure,
@@ -280,9 +281,17 @@ export async function update(
   return { outs: await converge(definition, world, news, olds) };
 }
 
+const unreadable: Drift = {
+  step: "arguments",
+  want: "those of this version",
+  found: "arguments of an earlier version",
+};
+
 /** Looks only. A host that cannot be looked at is an error, never "gone". */
 export async function read(definition: Definition, world: World, props: Inputs): Promise<Outputs> {
-  const parsed = parse(definition, inputsIn(props));
+  const parsed = storedArguments(definition, inputsIn(props));
+  // The next `up` makes it anew.
+  if (parsed === undefined) return { ...props, schema: schemaVersion, drift: [unreadable] };
   const remote = await world.connect(parsed.common.host);
   const facts = storedFacts(props) ?? (await factsOf(remote));
   const seen = await lookTogether(
@@ -297,7 +306,13 @@ export async function read(definition: Definition, world: World, props: Inputs):
 /** The others are asked first: that a host is gone is no reason for them to keep it. */
 async function sayFarewell(definition: Definition, world: World, props: Inputs, lossAccepted: boolean): Promise<void> {
   if (!definition.farewell) return;
-  const { args, common } = parse(definition, inputsIn(props));
+  const parsed = storedArguments(definition, inputsIn(props));
+  if (parsed === undefined) {
+    const { host, resource } = storedCommon(inputsIn(props));
+    const text = `no other host could be told that ${host.name} goes: its arguments are of an earlier version`;
+    return world.tell(resource.urn, text, "warning");
+  }
+  const { args, common } = parsed;
   const request = definition.farewell(args, { lost: lossAccepted });
   if (request === undefined) return;
   world.tell(common.resource.urn, request.title, "status");
@@ -318,7 +333,7 @@ async function sayFarewell(definition: Definition, world: World, props: Inputs, 
 
 export async function remove(definition: Definition, world: World, props: Inputs): Promise<void> {
   // Only the ledger says what is to be undone: arguments that this version no longer takes must not stop it.
-  const common = parseCommon(inputsIn(props));
+  const common = storedCommon(inputsIn(props));
   const { host, resource, forget, retain } = common;
   const lossAccepted = forget || world.forgotten.includes(host.name);
   if (!retain) await sayFarewell(definition, world, props, lossAccepted);

@@ -3,8 +3,11 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, test } from "node:test";
+import type { Ask } from "../../provider/ask";
 import { RemoteError } from "../../provider/errors";
 import { create, diff, HalfMade, read, remove, schemaVersion, update, type Inputs } from "../../provider/lifecycle";
+import { sh } from "../../provider/shell";
+import { hostSpec } from "../../provider/ssh/spec";
 import { fakeHost, factsText, type FakeHost } from "../harness/fake-remote";
 import { fakeWorld, inputsFor, never, thing } from "../harness/thing";
 
@@ -276,6 +279,45 @@ describe("state of an earlier version", () => {
     await update(thing, world, stored(), { ...more, retain: true, forget: false, rollbackOnFailure: false });
     assert.equal(count.connects, 0);
   });
+  const renamed = (): Inputs => ({ ...stored(), host: { ...(fixture["host"] as object), color: "red" }, size: 1 });
+  test("is read without the arguments that this version does not know", async () => {
+    const { drift } = await read(thing, here.world, renamed());
+    assert.deepEqual(
+      drift.map(({ step }) => step),
+      ["command a", "command b"],
+    );
+  });
+  test("is drift where this version cannot read its arguments, and made anew", async () => {
+    const found = await read(thing, here.world, { ...stored(), names: 7 });
+    assert.match(found.drift.map((one) => one.found).join(), /^arguments of an earlier version$/);
+    assert.deepEqual(diff(found), { changes: true });
+    const { outs } = await update(thing, here.world, found, wanting(["a"]));
+    assert.deepEqual(there(), ["a"]);
+    assert.deepEqual(outs.drift, []);
+  });
+  const leaving = {
+    ...thing,
+    farewell: (): Ask => ({
+      hosts: [hostSpec.parse({ name: "h1", address: "a" })],
+      title: "let it go",
+      run: sh`echo gone`,
+    }),
+  };
+  for (const [what, props, told] of [
+    ["says farewell without the arguments that this version does not know", {}, /^gone$/m],
+    [
+      "goes without a farewell where its arguments cannot be read, and says so",
+      { names: 7 },
+      /no other host could be told/,
+    ],
+  ] as const)
+    test(what, async () => {
+      await create(thing, here.world, wanting(["a"]));
+      await remove(leaving, here.world, { ...renamed(), ...props });
+      assert.match(here.heard.map(({ text }) => text).join("\n"), told);
+      assert.deepEqual(there(), []);
+      noLedger();
+    });
   test("is deleted", async () => {
     await create(thing, here.world, wanting(["a", "b"]));
     await remove(thing, here.world, stored());
