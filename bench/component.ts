@@ -22,5 +22,13 @@ export const BenchAgent = component({
   },
 });
 
+/** Files as components with programs bring them. */
+export const BenchFiles = component({
+  kind: "BenchFiles",
+  about: "Large files.",
+  args: z.object({ files: z.array(z.object({ path: z.string(), sha256: z.string(), to: z.string() }).strict()) }),
+  steps: ({ files }) => files.map(({ to, path, sha256 }) => binary(to, { path, sha256 })),
+});
+
 // Pulumi's provider process loads this file for it.
 export { forKind } from "../provider/dynamic";

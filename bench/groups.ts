@@ -22,6 +22,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   lab: async (...given) => (await import("./groups/lab.js")).lab(...given),
   provider: async (...given) => (await import("./groups/provider.js")).provider(...given),
   hosts: async (...given) => (await import("./groups/hosts.js")).hosts(...given),
+  cluster: async (...given) => (await import("./groups/cluster.js")).cluster(...given),
 };
 
 const USAGE = `usage: npm run bench -- [GROUP…] [--hosts 10,40] [--runs 3]; groups are ${Object.keys(GROUPS).join(", ")}`;

@@ -3,6 +3,9 @@ import { GIVEN, OWN, docker } from "../lab/docker.js";
 import { type Lab, type LabHost, type LabOptions, labDown, labExec, labUp } from "../lab/hosts.js";
 import { inOrder } from "../test/harness/pool.js";
 
+/** What a cluster's hosts get by apt. Where they have it beforehand, what the network needs for it is nobody's merit. */
+export const OWN_PACKAGES = "socat conntrack ebtables ipset bash-completion nfs-common open-iscsi chrony".split(" ");
+
 const AT_ONCE = 8;
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 

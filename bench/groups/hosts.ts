@@ -7,7 +7,7 @@ import { scratch } from "../../toolchain/cache.js";
 import { type Progress, progress } from "../../toolchain/progress.js";
 import { ensurePulumi } from "../../toolchain/pulumi.js";
 import type { Group, Measured } from "../groups.js";
-import { type SshCount, onEach, sshCounts, withBenchLab } from "../hosts.js";
+import { OWN_PACKAGES, type SshCount, onEach, sshCounts, withBenchLab } from "../hosts.js";
 import { type Taken, measured } from "../measure.js";
 import { KEX, sshTool } from "../peers.js";
 import { type Row, median, rowsOf } from "../report.js";
@@ -17,9 +17,6 @@ import { labVersions, versionOf } from "../versions.js";
 const NAME = "bench-hosts";
 /** sshd and journald finish what a run left them to do. */
 const SETTLE_MS = 700;
-/** kubexm's own packages, installed before: what apt needs for them is nobody's merit. */
-const PACKAGES = ["socat", "conntrack", "ebtables", "ipset", "bash-completion", "nfs-common", "open-iscsi", "chrony"];
-
 interface ClusterFile {
   spec: { hosts: { name: string }[]; roleGroups: Record<string, string[]> };
 }
@@ -90,7 +87,7 @@ function rows(hosts: number, runs: Runs, grown: readonly SshCount[]): Row[] {
 }
 
 async function sized(cwd: string, hosts: number, count: number, bar: Progress): Promise<Row[]> {
-  const options = { name: NAME, cwd, hosts: hosts + 1, packages: PACKAGES, sshd: { LogLevel: "VERBOSE" } };
+  const options = { name: NAME, cwd, hosts: hosts + 1, packages: OWN_PACKAGES, sshd: { LogLevel: "VERBOSE" } };
   return withBenchLab(options, async (lab) => {
     const runs: Runs = { preflight: [], first: [], again: [], drift: [], floor: [], grown: [] };
     let grown: SshCount[] = [];

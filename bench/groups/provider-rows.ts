@@ -38,7 +38,7 @@ const sessions = (runs: readonly Run[]) => most(runs.flatMap(({ ssh }) => ssh.ma
 const told = ({ stdout }: Run) => JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as ProviderRun;
 
 /** Pulumi's own provider process among those of a run. */
-const providerMB = (runs: readonly Run[]) =>
+export const providerMB = (runs: readonly Taken[]) =>
   median(
     runs.map(({ processes }) =>
       most(processes.filter(({ command }) => command.includes("dynamic-provider")).map(({ peakMB }) => peakMB)),

@@ -4,14 +4,19 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { stateIn } from "../../bench/cluster-state";
+import { distinct, endpointIn, imagesIn, networkOf } from "../../bench/floor";
 import { benchArguments } from "../../bench/groups";
+import { scpTool } from "../../bench/groups/cluster-files";
+import { clusterRows } from "../../bench/groups/cluster-rows";
 import { cgroupIn, sshCount } from "../../bench/hosts";
 import { measured } from "../../bench/measure";
 import { median, rowsOf, table, targetText, writeReport } from "../../bench/report";
 import { FILES, checkScript, hostsBlock, makeScript } from "../../bench/role";
+import { root } from "../../bench/root";
 
 const arguments_ = [
-  { argv: [], groups: ["lab", "provider", "hosts"], hosts: [10, 40], runs: 3 },
+  { argv: [], groups: ["lab", "provider", "hosts", "cluster"], hosts: [10, 40], runs: 3 },
   { argv: ["lab"], groups: ["lab"], hosts: [10, 40], runs: 3 },
   {
     argv: ["provider", "provider", "--hosts", "80,10,80", "--runs", "5"],
@@ -28,7 +33,7 @@ for (const { argv, ...wanted } of arguments_) {
 }
 
 const refused = [
-  { argv: ["cluster"], says: /no group cluster; .*groups are lab, provider/ },
+  { argv: ["clusters"], says: /no group clusters; .*groups are lab, provider, hosts, cluster/ },
   { argv: ["constructor"], says: /no group constructor/ },
   { argv: ["--hosts", "0"], says: /--hosts 0: expected a number from 1 to 80/ },
   { argv: ["--hosts", "10,many"], says: /--hosts many/ },
@@ -154,3 +159,100 @@ test("a command that fails is an error with its words", () =>
       /exit code 3[^]*why/,
     );
   }));
+
+test("an image's names as people write them", () => {
+  const sum = `sha256:${"0".repeat(64)}`;
+  assert.deepEqual(imagesIn(`registry.k8s.io/pause:3.10.1\nregistry.k8s.io/pause@${sum}\n${sum}\n`), [
+    "registry.k8s.io/pause:3.10.1",
+  ]);
+});
+
+test("a program that goes by several names is sent once, by its first", () => {
+  const file = (name: string, sha256: string) => ({ name, sha256, path: `/cache/${name}` });
+  const files = [file("kubeadm", "a"), file("kubelet", "a"), file("kubectl", "b")];
+  assert.deepEqual(
+    distinct(files).map(({ name }) => name),
+    ["kubeadm", "kubectl"],
+  );
+});
+
+test("the endpoint and the network of a cluster, from what kubexm wrote", () => {
+  assert.equal(endpointIn("a: 1\ncontrolPlaneEndpoint: lb.example.internal:6443\nb: 2\n"), "lb.example.internal:6443");
+  const host = { name: "m1", address: "192.0.2.11", port: 22, user: "root", container: "c", ownDocker: true };
+  assert.equal(networkOf({ hosts: [host] }), "192.0.2.");
+});
+
+const condition = (type: string, status: string, seconds: number) => ({
+  type,
+  status,
+  lastTransitionTime: new Date(seconds * 1000).toISOString(),
+});
+const node = (name: string, readySeconds: number) => ({
+  kind: "Node",
+  metadata: { name, labels: { b: "", a: "1" } },
+  spec: { taints: [{ key: "t", effect: "NoSchedule" }] },
+  status: {
+    conditions: [condition("DiskPressure", "False", 99), condition("Ready", "True", readySeconds)],
+    nodeInfo: { kubeletVersion: "v1", containerRuntimeVersion: "containerd://2" },
+  },
+});
+const pod = (name: string, label: string, status: string, readySeconds: number) => ({
+  kind: "Pod",
+  metadata: { name, namespace: "kube-system", labels: { "k8s-app": label } },
+  spec: { containers: [{ image: `example.org/${label}:1` }] },
+  status: { conditions: [condition("Ready", status, readySeconds)] },
+});
+
+test("a cluster's lines say what it is, and not what is otherwise every time", () => {
+  const items = [
+    node("w1", 7),
+    node("m1", 5),
+    pod("coredns-x", "kube-dns", "True", 9),
+    pod("p-y", "proxy", "False", 50),
+  ];
+  const { lines, nodesReadyMs, dnsReadyMs } = stateIn(JSON.stringify({ items }));
+  assert.deepEqual(lines, [
+    "m1 v1 containerd://2 ready a=1 b= t:NoSchedule",
+    "w1 v1 containerd://2 ready a=1 b= t:NoSchedule",
+    "kube-system example.org/kube-dns:1 ready",
+    "kube-system example.org/proxy:1 not ready",
+  ]);
+  assert.deepEqual([nodesReadyMs, dnsReadyMs], [7000, 9000]);
+});
+
+test("rows of a cluster: medians against the floor, and the provider's own memory", () => {
+  const taken = (seconds: number) => ({
+    seconds,
+    cpuSeconds: seconds / 2,
+    peakMB: 300,
+    processes: [
+      { command: "node dynamic-provider", peakMB: 150 },
+      { command: "pulumi", peakMB: 200 },
+    ],
+    stdout: "",
+  });
+  const making = (seconds: number) => ({ taken: taken(seconds), hostCpu: 40, nodesReady: 1, dnsReady: 2, lines: [] });
+  const life = (seconds: number) => ({ up: making(seconds), again: [taken(11)], added: making(20) });
+  const shape = { masters: ["m1"], workers: ["w1"], spare: ["w2"] };
+  const rows = clusterRows(shape, { ours: [life(59), life(40), life(61)], floor: [life(30), life(40), life(50)] });
+  const judged = rows.flatMap(({ metric, ours, ratio, holds }) =>
+    holds === null ? [] : [[metric, ours, ratio, holds]],
+  );
+  assert.deepEqual(judged, [
+    ["1+1: up, to all nodes ready", 59, null, true],
+    ["1+1: up, to all nodes ready", 59, 1.48, false],
+    ["1+1: up: peak memory of the provider", 150, null, true],
+    ["1+1: a worker more, to all nodes ready", 20, null, true],
+    ["1+1: up --refresh, nothing to do", 11, null, true],
+  ]);
+});
+
+test("the floor's scripts and the copies by scp are sh", () => {
+  const syntax = (input: string) => spawnSync("sh", ["-n"], { input, encoding: "utf8" }).stderr;
+  for (const name of ["floor.sh", "floor-host.sh"])
+    assert.equal(syntax(readFileSync(join(root, "bench", name), "utf8")), "");
+  const host = { name: "n1", address: "192.0.2.1", port: 22, user: "root", container: "c", ownDocker: true };
+  const text = scpTool({ hosts: [host, { ...host, name: "n2" }], sshConfig: "/lab/ssh_config" }, ["/a", "/b"]).args[1];
+  assert.equal(syntax(text ?? ""), "");
+  assert.match(text ?? "", /\/a \/b n1:.* & [^]*\/a \/b n2:.* &/);
+});
