@@ -20,7 +20,8 @@ prepare() {
   [ -z "$packages" ] || quietly apt-get -y -q --no-install-recommends install $packages
   quietly systemctl enable --now chrony
   modprobe -a $(cat /etc/modules-load.d/kubexm.conf) 2>/dev/null || :
-  sysctl -q -p /etc/sysctl.d/99-kubexm-cri.conf
+  # The lab's hosts are containers: the other parameters are the machine's, and kubexm leaves them, too.
+  grep '^net\.' /etc/sysctl.d/99-kubexm-cri.conf | quietly sysctl -e -q -p - || :
   mkdir -p /opt/cni/bin
   tar -C /opt/cni/bin --no-same-owner -xf cni-plugins
   tar -C /usr/local --no-same-owner -xf containerd
