@@ -34,7 +34,9 @@ const last = (things: readonly Thing[]) =>
 function nodeLine(node: Thing): string {
   const { kubeletVersion, containerRuntimeVersion } = node.status.nodeInfo ?? {};
   const labels = Object.entries(node.metadata.labels ?? {}).map(([key, value]) => `${key}=${value}`);
-  const taints = (node.spec.taints ?? []).map(({ key, effect }) => `${key}:${effect}`);
+  // Those go some time after the node is ready.
+  const lasting = (node.spec.taints ?? []).filter(({ key }) => !key.startsWith("node.kubernetes.io/"));
+  const taints = lasting.map(({ key, effect }) => `${key}:${effect}`);
   const words = [node.metadata.name, kubeletVersion, containerRuntimeVersion, isReady(node)];
   return [...words, ...labels.sort(), ...taints.sort()].join(" ");
 }

@@ -190,7 +190,7 @@ const condition = (type: string, status: string, seconds: number) => ({
 const node = (name: string, readySeconds: number) => ({
   kind: "Node",
   metadata: { name, labels: { b: "", a: "1" } },
-  spec: { taints: [{ key: "t", effect: "NoSchedule" }] },
+  spec: { taints: ["t", "node.kubernetes.io/not-ready"].map((key) => ({ key, effect: "NoSchedule" })) },
   status: {
     conditions: [condition("DiskPressure", "False", 99), condition("Ready", "True", readySeconds)],
     nodeInfo: { kubeletVersion: "v1", containerRuntimeVersion: "containerd://2" },
