@@ -34,7 +34,11 @@ fi
 kv missing "$missing"; kv over "$over"`,
     save: sh`${now} || return 1
 printf '%s\n' "$all" >had`,
-    make: sh`if [ -f ours ]; then
+    make: sh`${run} get node ${node} -o name >/dev/null || {
+  say ${`if the cluster does not know ${node} any more: systemctl restart kubelet on that host lets it register again`}
+  return 1
+}
+if [ -f ours ]; then
   while IFS= read -r word; do
     case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ${run} ${kind} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || : ;; esac
   done <ours
