@@ -1,5 +1,6 @@
 // kubexm's provider without Pulumi: what Pulumi's provider process does, in a process of its own.
 // node run-provider.js JOB create|read STATE
+import "../cli/light-sdk.js";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Inputs } from "../provider/lifecycle";
 import { closeAll, countConnections } from "../provider/ssh";

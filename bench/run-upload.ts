@@ -1,4 +1,5 @@
 // One upload as the provider does it. node run-upload.js SPEC FILE SHA256 DESTINATION
+import "../cli/light-sdk.js";
 import { readFileSync } from "node:fs";
 import { closeAll, connect, hostSpec } from "../provider/ssh";
 import { binary } from "../provider/steps";

@@ -18,7 +18,7 @@ import {
   type Holder,
   type Work,
 } from "./script";
-import { lines, sh, type Command } from "./shell";
+import { lines, type Command } from "./shell";
 import type { Remote } from "./ssh/remote";
 import { differences, drift, type Drift, type State, type Step } from "./step";
 
@@ -224,7 +224,6 @@ async function sendBodies(remote: Remote, owner: string, steps: readonly Step[],
   const bodies = new Map(all.map((body) => [body.sha256, body]));
   if (bodies.size === 0) return;
   await Promise.all(all.flatMap(({ ready }) => (ready ? [ready(ctx.tell)] : [])));
-  await remote.run(sh`umask 077; mkdir -p ${staging}/${owner}`, { title: "make room for uploads" });
   await Promise.all(
     [...bodies.values()].map(async (body) => {
       const bytes = await body.size();

@@ -33,9 +33,8 @@ const settings = text.replaceAll(
 function namesIn(commented: string): string[] {
   const script = commented.replaceAll(/(?:^|\s)# [^'"\n]*$/gm, "");
   const prefixes = [...script.matchAll(/([a-z]+_)\$/g)].map(([, prefix = ""]) => prefix);
-  return [...functions.keys()].filter(
-    (name) => script.includes(name) || prefixes.some((prefix) => name.startsWith(prefix)),
-  );
+  const words = new Set(script.match(/\w+/g));
+  return [...functions.keys()].filter((name) => words.has(name) || prefixes.some((prefix) => name.startsWith(prefix)));
 }
 
 const calls = new Map<string, readonly string[]>();
@@ -45,13 +44,16 @@ function callsOf(name: string): readonly string[] {
   return known;
 }
 
+const always = namesIn(settings);
+const bare = settings.replaceAll(/^\s*(?:#.*)?\n/gm, "");
+
 /** The part of the library that a script needs: a look takes a fraction of it, and is sent to every host at every run. */
 export function libFor(script: Command): Command {
-  const needed = new Set([...namesIn(settings), ...namesIn(script.text)]);
+  const needed = new Set([...always, ...namesIn(script.text)]);
   // A set goes on to what is added to it meanwhile.
   for (const name of needed) for (const called of callsOf(name)) needed.add(called);
   const parts = [...functions].filter(([name]) => needed.has(name)).map(([, code]) => code);
-  return new Command([settings.replaceAll(/^\s*(?:#.*)?\n/gm, ""), ...parts].join("\n"), "# the library of kubexm");
+  return new Command([bare, ...parts].join("\n"), "# the library of kubexm");
 }
 
 /**

@@ -42,19 +42,13 @@ export function lookScript(mark: string, works: readonly Work[]): Command {
   const parts = works.map((work, w) => {
     const looks = work.steps.map((step, s) => {
       const name = word(`${w}_${s}`);
-      const held = sh`entry=$L/${keyOf(step.id)}
-held=none; if [ -d $L/${keyOf(step.id)} ]; then held=others; [ -f $L/${keyOf(step.id)}/owners/${work.owner} ] && held=ours; fi
-m look ${w} ${s} $held`;
+      const held = sh`entry=$L/${keyOf(step.id)}; tell_held ${work.owner} ${w} ${s}`;
       return step.bulk
         ? sh`${held}; applied_for`
         : sh`${lookFunction(name, step)}
 ${held}; look_${name} || m error ${w} ${s} $?`;
     });
-    return lines(
-      sh`for file in $L/*/owners/${work.owner}; do [ -f "$file" ] || continue; e=${new Command("${file%/owners/*}", "${file%/owners/*}")}
-IFS= read -r id <"$e/id" || :; m owns ${w} "$id"; done`,
-      ...looks,
-    );
+    return lines(sh`tell_owned ${work.owner} ${w}`, ...looks);
   });
   const together = bulkNames(works).map(
     ([kind, names]) => sh`m bulk ${kind}; ${bulks[kind].ask(names)} || m error-bulk ${kind}`,

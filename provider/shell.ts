@@ -83,7 +83,13 @@ export function sh(strings: TemplateStringsArray, ...values: ShellValue[]): Comm
       const value = values[i - 1];
       return text + (value === undefined ? "" : render(value, wire)) + part;
     });
-  return new Command(build(true), build(false), values.flatMap(secretsOf));
+  const text = build(true);
+  return new Command(text, values.some(printsOtherwise) ? build(false) : text, values.flatMap(secretsOf));
+}
+
+function printsOtherwise(value: ShellValue): boolean {
+  if (value instanceof Command) return value.toString() !== value.text;
+  return value instanceof Secret || (typeof value === "object" && value.some(printsOtherwise));
 }
 
 function secretsOf(value: ShellValue): readonly string[] {

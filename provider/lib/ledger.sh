@@ -45,6 +45,19 @@ make_one() { # NUMBER KEY: runs step_NUMBER, then look_NUMBER; what that finds i
   { made=$("look_$1") && printf '%s\n' "$made" >"$entry/made"; } || { printf '%s fail %s look\n' "$M" "$1" && exit 1; }
   printf '%s look 0 %s ours\n%s\n' "$M" "$1" "$made"
 }
+tell_held() { # OWNER WORK STEP: begins what is found of the thing whose entry is $entry, with whose the entry is
+  held=none
+  if [ -d "$entry" ]; then held=others; fi
+  if [ -f "$entry/owners/$1" ]; then held=ours; fi
+  printf '%s look %s %s %s\n' "$M" "$2" "$3" $held
+}
+tell_owned() { # OWNER WORK: the ids of all it holds
+  for file in "$L"/*/owners/"$1"; do
+    [ -f "$file" ] || continue
+    IFS= read -r id <"${file%/owners/*}/id" || :
+    printf '%s owns %s %s\n' "$M" "$2" "$id"
+  done
+}
 applied_for() { # the configuration a thing was last started with by us, where that is noted
   [ -f "$entry/applied" ] || return 0
   IFS= read -r applied <"$entry/applied" || :

@@ -12,6 +12,7 @@ import {
   keyType,
   parseKnownHosts,
   type HostEntries,
+  type KnownHost,
 } from "./known-hosts";
 import type { Target } from "./target";
 
@@ -33,8 +34,17 @@ export interface HostKeyCheck {
   proven: (key: Buffer) => void;
 }
 
-function readKnownHosts(files: readonly string[]) {
-  return files.filter((file) => existsSync(file)).flatMap((file) => parseKnownHosts(readFileSync(file, "utf8"), file));
+const parsed = new Map<string, { text: string; entries: readonly KnownHost[] }>();
+
+/** To read a file is nothing, to take it apart is not: that is done once for all hosts. */
+function knownHostsIn(file: string): readonly KnownHost[] {
+  if (!existsSync(file)) return [];
+  const text = readFileSync(file, "utf8");
+  const known = parsed.get(file);
+  if (known?.text === text) return known.entries;
+  const entries = parseKnownHosts(text, file);
+  parsed.set(file, { text, entries });
+  return entries;
 }
 
 function pinned(pin: string): { fingerprint: string; type?: string } {
@@ -151,7 +161,7 @@ function judge(target: Target, host: HostEntries, key: Buffer): { problem?: Remo
 }
 
 export function hostKeyCheck(target: Target, now = () => new Date()): HostKeyCheck {
-  const host = entriesFor(readKnownHosts(target.knownHosts), target.address, target.port);
+  const host = entriesFor(target.knownHosts.flatMap(knownHostsIn), target.address, target.port);
   const pin = target.hostKey;
   if (pin !== undefined) {
     const type = pinned(pin).type;

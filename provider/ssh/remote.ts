@@ -23,7 +23,7 @@ export interface RunResult {
 }
 
 export interface Upload {
-  /** Where the checked content ends up; the folder exists. Written beside, checked, then renamed. */
+  /** Where the checked content ends up; a folder that is missing is made, for root only. Written beside, checked, then renamed. */
   to: string;
   source: Buffer | (() => Readable);
   bytes: number;

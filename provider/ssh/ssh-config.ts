@@ -26,6 +26,7 @@ export function expandHome(path: string): string {
 }
 
 export function globMatch(pattern: string, text: string): boolean {
+  if (!/[*?]/.test(pattern)) return pattern.toLowerCase() === text.toLowerCase();
   const source = pattern
     .replace(/[.+^${}()|[\]\\]/g, "\\$&")
     .replaceAll("*", ".*")

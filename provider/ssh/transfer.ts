@@ -33,7 +33,7 @@ interface Try {
 
 /** Names are set once and used quoted, so that the rest of the program is constant. */
 function header({ temp, body }: Try): Command {
-  return sh`${SHELL_SETUP}; umask 077; t=${temp} to=${body.to};`;
+  return sh`${SHELL_SETUP}; umask 077; t=${temp} to=${body.to} dir=${posix.dirname(body.to)}; [ -d "$dir" ] || mkdir -p -- "$dir" || exit 73;`;
 }
 
 const REMOVE_ON_EXIT = sh`trap 'rm -f -- "$t"' EXIT; trap 'exit 143' HUP INT TERM;`;
@@ -74,22 +74,28 @@ function* blocksOf(whole: Buffer): Generator<Buffer> {
   for (let at = 0; at < whole.length; at += BLOCK) yield whole.subarray(at, at + BLOCK);
 }
 
+interface Block {
+  number: number;
+  parts: Buffer[];
+}
+
 /** The same bytes in blocks of one size (the last one shorter), numbered. */
-async function* numbered(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ number: number; block: Buffer }> {
-  let number = 0;
-  let parts: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of chunks) {
-    parts.push(chunk);
-    length += chunk.length;
-    if (length < BLOCK) continue;
-    const all = parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
-    const whole = length - (length % BLOCK);
-    for (let at = 0; at < whole; at += BLOCK) yield { number: number++, block: all.subarray(at, at + BLOCK) };
-    parts = length > whole ? [all.subarray(whole)] : [];
-    length -= whole;
+async function* numbered(chunks: AsyncIterable<Buffer>): AsyncGenerator<Block> {
+  let block: Block = { number: 0, parts: [] };
+  let room = BLOCK;
+  for await (let chunk of chunks) {
+    while (chunk.length > 0) {
+      const part = chunk.subarray(0, room);
+      chunk = chunk.subarray(part.length);
+      block.parts.push(part);
+      room -= part.length;
+      if (room > 0) continue;
+      yield block;
+      block = { number: block.number + 1, parts: [] };
+      room = BLOCK;
+    }
   }
-  if (length) yield { number, block: Buffer.concat(parts) };
+  if (block.parts.length > 0) yield block;
 }
 
 /** Waits until the channel takes more; false when the other side has ended. */
@@ -116,10 +122,10 @@ async function sendWhole(channel: ClientChannel, it: Try): Promise<void> {
   for await (const chunk of chunksOf(it)) if (!(await put(channel, chunk))) return;
 }
 
-async function sendBlocks(channel: ClientChannel, blocks: AsyncGenerator<{ number: number; block: Buffer }>) {
+async function sendBlocks(channel: ClientChannel, blocks: AsyncGenerator<Block>) {
   for (let next = await blocks.next(); next.done !== true; next = await blocks.next()) {
     channel.write(`${next.value.number}\n`);
-    if (!(await put(channel, next.value.block))) return;
+    for (const part of next.value.parts) if (!(await put(channel, part))) return;
   }
 }
 

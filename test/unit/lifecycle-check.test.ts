@@ -51,6 +51,17 @@ const failures = (more: object) =>
   check(mixed, undefined, { ...base, ...more }).failures.map(({ property, reason }) => `${property}: ${reason}`);
 
 describe("check", () => {
+  test("arguments that were taken before are the same for another host, and others are not", () => {
+    const on = (name: string, more: object) =>
+      check(mixed, undefined, { ...base, host: { ...base.host, name }, ...more }).inputs;
+    const first = on("h1", { servers: [{ address: "a", weight: 1 }] });
+    const second = on("h2", { servers: [{ address: "a", weight: 1 }] });
+    const third = on("h3", { servers: [{ address: "b", weight: 1 }] });
+    const [one, two, three] = [first, second, third].map(({ servers, host }) => JSON.stringify([servers, host]));
+    assert.equal(two, one?.replaceAll("h1", "h2"));
+    assert.equal(three, one?.replaceAll("h1", "h3").replaceAll('"a"', '"b"'));
+  });
+
   test("fills in defaults, keeps the rest, and says the same when asked again", () => {
     const { inputs, failures: none } = check(mixed, undefined, { ...base, count: 2 });
     assert.deepEqual(none, []);

@@ -30,10 +30,14 @@ test("a component's class can be extended, and what it makes is known as its own
   assert.equal(Chrony.definition.kind, "Chrony");
 });
 
-test("Pulumi's SDK does without its compiler and npm, and has them when it is asked for what needs them", () => {
+test("Pulumi's SDK does without its compiler and npm, zod without its languages, and both have them when it is asked for what needs them", () => {
   const light = JSON.stringify(join(__dirname, "..", "..", "cli", "light-sdk.js"));
   const sdk = `require(${light}); const { runtime } = require("@pulumi/pulumi")`;
   const heavy = ["typescript", "@npmcli/arborist"];
+  const provider = packagesOf(`require(${light}); require(process.argv[1]).forKind('Chrony')`);
+  assert.ok(provider.includes("zod") && !provider.includes("yaml"), "yaml is loaded");
+  const messages = `require(${light}); const { z } = require("zod"); console.log(typeof z.locales.fr === "function")`;
+  assert.equal(execFileSync(process.execPath, ["-e", messages], { encoding: "utf8" }).trim(), "true");
   const loaded = packagesOf(sdk);
   assert.ok(loaded.includes("@pulumi/pulumi"));
   for (const name of heavy) assert.ok(!loaded.includes(name), `${name} is loaded`);

@@ -174,10 +174,18 @@ for (const way of ["near", "far"] as const)
       }
     });
 
-test("a missing folder is named", async () => {
-  const error = await refused(seat.remote.upload(of(join(dir.path, "none", "file"), Buffer.from("x"))));
+test("a missing folder is made, for its owner only", async () => {
+  const to = join(dir.path, "none", "below", "file");
+  await seat.remote.upload(of(to, Buffer.from("x")));
+  assert.equal(readFileSync(to, "utf8"), "x");
+  assert.equal(statSync(join(dir.path, "none")).mode & 0o777, 0o700);
+});
+
+test("a folder that cannot be made is named", async () => {
+  writeFileSync(join(dir.path, "plain"), "");
+  const error = await refused(seat.remote.upload(of(join(dir.path, "plain", "file"), Buffer.from("x"))));
   assert.ok(error instanceof RemoteError);
-  assert.match(error.message, /m1.*upload .*none\/file[\s\S]*none/);
+  assert.match(error.message, /m1.*upload .*plain\/file[\s\S]*plain/);
 });
 
 /** A shell whose stdin from the network passes through `change`, once or always. */
