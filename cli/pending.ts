@@ -21,6 +21,7 @@ export interface StackExport {
 }
 
 const CREATING = "creating";
+const DELETING = "deleting";
 
 /** The id that the provider gives it. */
 function idAs({ urn, inputs }: Resource): string {
@@ -42,14 +43,17 @@ function halfMade(resource: Resource, why: string): Resource {
 export function settlePending(state: StackExport): StackExport {
   const { resources = [], pending_operations: pending = [], ...rest } = state.deployment;
   const known = new Set(resources.map(({ urn }) => urn));
-  const interrupted = new Map(pending.map(({ resource, type }) => [resource.urn, `interrupted while ${type}`]));
+  const interrupted = new Map(pending.map(({ resource, type }) => [resource.urn, type]));
   const marked = resources.map((resource) => {
-    const why = interrupted.get(resource.urn);
-    if (why === undefined) return resource;
+    const type = interrupted.get(resource.urn);
+    if (type === undefined) return resource;
     const { outputs } = resource;
     // It was there before, unless an earlier run had left it half made already.
-    const made = outputs !== undefined && outputs["incomplete"] !== true ? { outputs: { ...outputs, made: true } } : {};
-    return halfMade({ ...resource, ...made }, why);
+    const made = outputs?.["incomplete"] !== true && { made: true };
+    // Others may have been told that it goes.
+    const ending = type === DELETING && { ending: true };
+    const told = outputs && { outputs: { ...outputs, ...made, ...ending } };
+    return halfMade({ ...resource, ...told }, `interrupted while ${type}`);
   });
   const begun = pending
     .filter(({ resource, type }) => type === CREATING && !known.has(resource.urn))

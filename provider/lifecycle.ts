@@ -39,6 +39,8 @@ export interface Outputs {
   readonly incomplete?: boolean;
   /** With `incomplete`: it has been complete before. */
   readonly made?: boolean;
+  /** A run that was killed was just taking it back. */
+  readonly ending?: boolean;
 }
 
 /** What the lifecycle needs from its surroundings. */
@@ -85,7 +87,7 @@ const at = (inputs: unknown, path: string): unknown =>
   path.split(".").reduce<unknown>((value, key) => (value as Inputs | undefined)?.[key], inputs);
 
 const wasMade = (stored: Inputs | undefined) =>
-  isOutputs(stored) && (stored.incomplete !== true || stored.made === true);
+  isOutputs(stored) && stored.ending !== true && (stored.incomplete !== true || stored.made === true);
 
 /**
  * Told when old and new are compared, as `check` is not given what came of the old. What was only half made may still
@@ -136,7 +138,7 @@ function stepsOfOld(definition: Definition, olds: Outputs): readonly Step[] {
 }
 
 /** The part of stored outputs that were inputs: this version's own additions left out. */
-const additions = ["schema", "facts", "drift", "incomplete", "made", "revealed"];
+const additions = ["schema", "facts", "drift", "incomplete", "made", "ending", "revealed"];
 const inputsIn = (outs: Inputs): Inputs =>
   Object.fromEntries(Object.entries(outs).filter(([key]) => !additions.includes(key)));
 
@@ -148,7 +150,7 @@ async function revealed({ reveal }: Definition, { args }: Parsed, remote: Remote
 
 export function diff(olds: Inputs): { changes?: boolean } {
   // Without an answer the engine compares the inputs itself, which shows them property by property.
-  return isOutputs(olds) && olds.drift.length > 0 ? { changes: true } : {};
+  return isOutputs(olds) && (olds.drift.length > 0 || olds.ending === true) ? { changes: true } : {};
 }
 
 /** What says only how a host is reached, not which it is. */
@@ -269,6 +271,11 @@ export async function update(
   olds: Inputs,
   news: Inputs,
 ): Promise<{ outs: Outputs }> {
+  // What was taken leave of is no longer what it seems to be on its host: it goes first, and comes as new.
+  if (isOutputs(olds) && olds.ending === true && definition.farewell) {
+    await remove(definition, world, olds);
+    return { outs: await converge(definition, world, news, undefined) };
+  }
   const settled =
     isOutputs(olds) && olds.incomplete !== true && olds.drift.length === 0 && olds.schema === schemaVersion;
   // Nothing at all is new when the engine mends what a killed run may have left: that needs a look.

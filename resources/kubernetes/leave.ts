@@ -50,8 +50,10 @@ export const leave = ({ name, role, masters, drain, lost }: Leaving): Ask => ({
   hosts: masters,
   title: `take ${name} out of the cluster`,
   run: sh`[ -s ${adminConf} ] || exit 0
+# A run that was killed may still be at it here.
+exec 8>>${`/run/kubexm-leaving-${name}`} && flock 8 || exit 1
 if [ -e ${endingFile} ]; then echo ${`${name} goes with its cluster`}; exit 0; fi
-${servingMaster}
+${servingMaster(masters.length)}
 if [ -n "$(${kubectl} -n kube-system get configmap ${endingMark} --ignore-not-found -o name)" ]; then
   : >${endingFile}
   echo ${`${name} goes with its cluster`}
@@ -71,7 +73,7 @@ if [ -n "$ready" ]; then
     exit 3
   }
 fi
-[ -z "$ready" ] || ${kubectl} delete node ${name} >/dev/null || exit 1
+[ -z "$ready" ] || ${kubectl} delete node ${name} --ignore-not-found >/dev/null || exit 1
 ${role === "master" ? sh`leave_etcd || exit 1` : sh``}
 echo ${`${name} is no longer in the cluster`}`,
   timeout: drain.timeout + 120,

@@ -20,8 +20,15 @@ ${verbatim(text, "KX_MANIFEST")}KX_MANIFEST`;
 out=$(${kubectl} diff ${config} ${field} --force-conflicts -f - 2>&1 ${body}
 )
 case $? in 0) kv objects 'as applied' ;; 1) kv objects changed ;; *) kv objects unknown ;; esac`,
-    make: sh`${kubectl} apply ${config} ${field} --force-conflicts -f - >/dev/null ${body}
-cat >objects.yaml ${body}
+    make: sh`cat >objects.yaml ${body}
+# A deletion that was begun goes on by itself, and takes along what is put there meanwhile.
+left=90
+while [ -n "$(${kubectl} get ${config} --ignore-not-found -o 'jsonpath={..metadata.deletionTimestamp}' -f objects.yaml)" ]; do
+  left=$((left - 1))
+  [ $left -gt 0 ] || { say "what is there of ${name} is being deleted, and that does not end: see kubectl get namespaces"; return 1; }
+  sleep 1
+done
+${kubectl} apply ${config} ${field} --force-conflicts -f objects.yaml >/dev/null
 printf %s ${sum} >applied`,
     undo: sh`[ -s ${adminConf} ] && [ -f objects.yaml ] || exit 0
 if ${kubectl} ${config} --request-timeout 10s get --raw /readyz >/dev/null 2>&1; then

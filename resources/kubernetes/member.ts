@@ -29,9 +29,9 @@ export const memberId = "membership in the cluster";
 const caSum = sh`sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64`;
 
 /** A token for a quarter of an hour and, for a further master, the keys of the cluster. Old entries of the name go. */
-const lend = ({ name, local }: Membership, itsCa: string): Command => sh`
+const lend = ({ name, local, masters }: Membership, itsCa: string): Command => sh`
 [ -s ${adminConf} ] || exit 0
-${servingMaster}
+${servingMaster(masters.length)}
 if [ ${itsCa} != "$(${caSum})" ]; then
 if ${kubectl} get node ${name} >/dev/null 2>&1; then ${kubectl} delete node ${name} >/dev/null || exit 1; fi
 ${
@@ -147,6 +147,7 @@ fi
 printf '%s\n' ${membership.settings} >member`,
   undo: sh`${resetNode(membership.etcdDir)}
 ${cleanKernel}
+rm -f member
 reset_node
 clean_kernel`,
   ask: ({ ca = "none" }) => askMasters(membership, ca),

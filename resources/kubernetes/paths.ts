@@ -13,6 +13,14 @@ export const kubeadmConf = "/etc/kubernetes/kubexm.yaml";
  */
 export const kubectl = sh`/usr/local/bin/kubectl --cache-dir /run/kubexm-kubectl --kubeconfig ${adminConf} --server "https://127.0.0.1:$(sed -n 's/.*--secure-port=//p' /etc/kubernetes/manifests/kube-apiserver.yaml)"`;
 
-/** How a script begins that one master is asked to run: a complaint goes to stderr, and only one that serves can help. */
-export const servingMaster = sh`say() { printf '%s\n' "$*" >&2; }
-${kubectl} --request-timeout 20s get --raw /readyz >/dev/null || exit 1`;
+/**
+ * How a script begins that one of so many masters is asked to run: a complaint goes to stderr, and only one that serves can
+ * help. The only one is waited for, as it may have been rebooted just now.
+ */
+export const servingMaster = (masters: number) => sh`say() { printf '%s\n' "$*" >&2; }
+left=${masters > 1 ? 1 : 60}
+until out=$(${kubectl} --request-timeout 20s get --raw /readyz 2>&1); do
+  left=$((left - 1))
+  [ $left -gt 0 ] || { say "$out"; exit 1; }
+  sleep 1
+done`;

@@ -76,7 +76,7 @@ clean_kernel() {
   done
   clean_rules
   [ ! -f tables ] || clean_tables
-  rm -rf /run/flannel /run/kubexm-kubectl /run/kubexm-ending
+  rm -rf /run/flannel /run/kubexm-kubectl /run/kubexm-ending /run/kubexm-leaving-*
   [ ! -f kernel ] || while read -r at value; do
     [ "$(cat "$at")" = "$value" ] || printf '%s\n' "$value" >"$at" 2>/dev/null || :
   done <kernel

@@ -1,39 +1,81 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { withCluster } from "../harness/cluster";
+import { addHost, dropHost, isWhole, withCluster } from "../harness/cluster";
+import { tally, tell } from "../harness/fault-run";
 import { seeded } from "../harness/seeded";
-import { killTree } from "../harness/whole-tree";
 
-/** More of them for a long look: KUBEXM_TRIES. In CI each costs two minutes. */
+/** Rounds of four kills; in CI each costs four minutes, and more of them are for a long look: KUBEXM_TRIES. */
 const TRIES = Number(process.env["KUBEXM_TRIES"] ?? 1);
 
-test("killed with all it started, at any moment of up and of destroy: the next run finishes it, and nothing stays", async (t) => {
+/** What is struck, and how long it takes on two cores that nobody else uses, in seconds. */
+const SPANS = { create: 38, join: 17, leave: 9, destroy: 13 } as const;
+type Phase = keyof typeof SPANS;
+
+/** Before that a run has not begun to change anything. */
+const START_MS = 1500;
+
+test("killed with all it started, at any moment of create, join, leave and destroy: the next run finishes it, and nothing stays", async (t) => {
   const random = seeded("killed clusters");
-  await withCluster({ masters: ["m1"], workers: ["w1"] }, async (cluster) => {
-    const { kubexm, kubectl, differences, command } = cluster;
-    const killedAfter = async (verb: "up" | "destroy", seconds: number): Promise<boolean> => {
-      const [program = "", ...args] = command([verb]);
-      const child = spawn(program, args, { cwd: cluster.cwd, stdio: "ignore", detached: true });
-      const over = once(child, "exit");
-      const ended = await Promise.race([over.then(() => true), sleep(seconds * 1000).then(() => false)]);
-      if (!ended && child.pid !== undefined) killTree(child.pid);
-      await over;
-      return !ended;
-    };
-    for (let i = 0; i < TRIES; i++) {
-      const [making, taking] = [random.below(60) + 3, random.below(15) + 1];
-      await t.test(`up killed after ${making} s, destroy after ${taking} s`, async () => {
-        await killedAfter("up", making);
-        await kubexm(["up"]);
-        assert.equal((await kubectl("get nodes --no-headers")).match(/ Ready /g)?.length, 2);
-        await kubexm(["up", "--refresh", "--expect-no-changes"]);
-        await killedAfter("destroy", taking);
-        await kubexm(["destroy"]);
-        for (const name of ["m1", "w1"]) assert.equal(await differences(name), "", name);
-      });
-    }
-  });
+  const counts = { create: tally(), join: tally(), leave: tally(), destroy: tally() };
+  await withCluster(
+    { masters: ["m1"], workers: ["w1"], spare: ["m2", "w2"], balanced: ["m1", "m2"] },
+    async (cluster) => {
+      const { kubexm, differences, edit, host } = cluster;
+      const strike = async (phase: Phase, what: string, verb: "up" | "destroy") => {
+        const ms = START_MS + random.below(SPANS[phase] * 1000);
+        const run = cluster.start([verb]);
+        await Promise.race([sleep(ms), run.ended]);
+        const struck = await run.kill();
+        const at = run.printed().trimEnd().split("\n").at(-1) ?? "";
+        console.log(`${what}: ${struck ? "killed" : "had ended"} after ${(ms / 1000).toFixed(1)} s: ${at}`);
+        counts[phase].tried++;
+        if (struck) counts[phase].struck++;
+      };
+      for (let i = 0; i < TRIES; i++) {
+        const [newcomer, role] = i % 2 === 0 ? (["w2", "worker"] as const) : (["m2", "master"] as const);
+        const [few, many] = [
+          ["m1", "w1"],
+          ["m1", "w1", newcomer],
+        ];
+        const masters = role === "master" ? ["m1", "m2"] : ["m1"];
+        const join = () => edit((spec) => addHost(spec, host(newcomer), role));
+        const leave = () => edit((spec) => dropHost(spec, newcomer));
+        const finished = async (phase: Phase, nodes: readonly string[], members: readonly string[]) => {
+          await kubexm(["up"]);
+          await isWhole(cluster, nodes, members);
+          counts[phase].converged++;
+        };
+        await t.test(`round ${i + 1}, ${newcomer} comes and goes`, async () => {
+          await strike("create", "create", "up");
+          await finished("create", few, ["m1"]);
+
+          join();
+          await strike("join", `${newcomer} joins`, "up");
+          await finished("join", many, masters);
+
+          leave();
+          await strike("leave", `${newcomer} leaves`, "up");
+          // Half of them are wanted again.
+          if (random.below(2) === 0) {
+            join();
+            await finished("leave", many, masters);
+            leave();
+            await kubexm(["up"]);
+          } else await finished("leave", few, ["m1"]);
+          assert.equal(await differences(newcomer), "", newcomer);
+
+          await strike("destroy", "destroy", "destroy");
+          // Sometimes it is to stay after all.
+          if (random.below(3) === 0) await finished("destroy", few, ["m1"]);
+          else counts.destroy.converged++;
+          await kubexm(["destroy"]);
+          for (const name of ["m1", "w1", newcomer]) assert.equal(await differences(name), "", name);
+          for (const count of Object.values(counts)) count.reverted++;
+        });
+        if (counts.destroy.reverted <= i) break;
+      }
+    },
+  );
+  for (const [phase, count] of Object.entries(counts)) tell(`killed: ${phase}`, count);
 });

@@ -1,15 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { labExec, stopHost } from "../../lab/hosts";
-import { addHost, dropHost, inStages, until, withCluster, type Stage, type TestCluster } from "../harness/cluster";
+import { addHost, dropHost, inStages, members, until, withCluster, type Stage } from "../harness/cluster";
 import { startProbe, type Probe } from "../harness/probe";
-
-const members = async ({ host }: TestCluster, on: string) => {
-  const etcdctl = `crictl exec $(crictl ps --name '^etcd$' -q) etcdctl --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key`;
-  return (
-    await labExec(host(on), `${etcdctl} member list 2>/dev/null | cut -d, -f3 | tr -d ' ' | sort | tr '\\n' ' '`)
-  ).stdout.trim();
-};
 
 let probe: Probe;
 

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +14,7 @@ import { USUAL_PARTS, startMirror } from "../../lab/mirror/serve";
 import { gatewayOf } from "../../lab/service";
 import { compare, describeDifferences, snapshot, type Snapshot } from "../../lab/snapshot";
 import { run } from "../../toolchain/process";
+import { killTree } from "./whole-tree";
 
 const repo = join(__dirname, "..", "..", "..");
 const main = join(repo, "dist", "cli", "main.js");
@@ -25,22 +28,32 @@ export interface Spec extends Tree {
   kubernetes: Tree & { kubeletConfiguration: Tree };
 }
 
+/** A run that goes on beside the test. */
+export interface Running {
+  printed: () => string;
+  /** Its exit code; null when it was killed. */
+  ended: Promise<number | null>;
+  /** Kills it with all it started; false: it had ended by itself. */
+  kill: () => Promise<boolean>;
+}
+
 /** A cluster on lab hosts, driven as a user drives it. */
 export interface TestCluster {
   lab: Lab;
   cwd: string;
-  /** A verb of kubexm on the cluster file as a command line. */
-  command: (args: readonly string[]) => string[];
   /** Where state, logs and kubeconfig are. */
   home: string;
   host: (name: string) => LabHost;
   edit: (change: (spec: Spec) => void) => void;
   /** `kubexm VERB …` on the cluster file; what it printed. Another exit code than the expected one fails. */
   kubexm: (args: readonly string[], expected?: number, env?: NodeJS.ProcessEnv) => Promise<string>;
+  start: (args: readonly string[]) => Running;
   /** kubectl on a master, at its own API server. */
   kubectl: (args: string, on?: string) => Promise<string>;
-  /** What differs on a host from before the first run; empty: nothing. */
+  /** What differs on a host from before the first run, or from when it was last remembered; empty: nothing. */
   differences: (name: string) => Promise<string>;
+  /** Its owner has changed the host: from now on this is how it was before. */
+  remember: (name: string) => Promise<void>;
 }
 
 export interface Shape {
@@ -50,17 +63,19 @@ export interface Shape {
   spare?: readonly string[];
   /** More parts for the mirror than the usual ones. */
   parts?: readonly string[];
+  /** The hosts that the load balancer leads to; default all masters if there are several. */
+  balanced?: readonly string[];
 }
 
 /** Hosts, mirror and, before several masters, a load balancer; all gone afterwards. */
 export async function withCluster(shape: Shape, use: (cluster: TestCluster) => Promise<void>): Promise<void> {
-  const { masters, workers, spare = [], parts = [] } = shape;
+  const { masters, workers, spare = [], parts = [], balanced = masters.length > 1 ? masters : [] } = shape;
   const cwd = mkdtempSync(join(tmpdir(), "kubexm-cluster-"));
   try {
     await withLab({ hosts: [...masters, ...workers, ...spare], cwd }, async (lab) => {
       const mirror = await startMirror({ address: gatewayOf(lab), parts: [...USUAL_PARTS, ...parts] });
-      const before = lab.hosts.slice(0, masters.length).map(({ address }) => address);
-      const balancer = masters.length > 1 ? await startBalancer(gatewayOf(lab), before) : undefined;
+      const before = lab.hosts.filter(({ name }) => balanced.includes(name)).map(({ address }) => address);
+      const balancer = before.length > 0 ? await startBalancer(gatewayOf(lab), before) : undefined;
       try {
         await mirror.ready;
         const file = join(cwd, "cluster.yaml");
@@ -96,11 +111,11 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
     return [process.execPath, main, verb, "-f", file, ...yes, ...args];
   };
   const befores = new Map<string, Snapshot>();
-  for (const one of lab.hosts) befores.set(one.name, await snapshot(one));
+  const remember = async (name: string) => void befores.set(name, await snapshot(host(name)));
+  for (const { name } of lab.hosts) await remember(name);
   return {
     lab,
     cwd,
-    command,
     home: join(cwd, ".kubexm", "test"),
     host,
     edit: (change) => {
@@ -115,6 +130,7 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
       assert.equal(ended.code, expected, `kubexm ${args.join(" ")}: exit code ${ended.code}\n${printed}`);
       return printed;
     },
+    start: (args) => startRun(command(args), cwd),
     kubectl: async (args, on = first) => {
       const kubectl =
         "/usr/local/bin/kubectl --cache-dir /run/test-kubectl --kubeconfig /etc/kubernetes/admin.conf --server https://127.0.0.1:6443";
@@ -125,7 +141,48 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
       assert.ok(then);
       return describeDifferences(compare(then, await snapshot(host(name))));
     },
+    remember,
   };
+}
+
+function startRun([program = "", ...args]: readonly string[], cwd: string): Running {
+  const child = spawn(program, args, { cwd, stdio: ["ignore", "pipe", "pipe"], detached: true });
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => (printed += text));
+  const ended = once(child, "exit").then(([code]) => code as number | null);
+  return {
+    printed: () => printed,
+    ended,
+    kill: async () => {
+      const alive = child.exitCode === null && child.pid !== undefined;
+      if (alive) killTree(child.pid ?? 0);
+      return (await ended) === null && alive;
+    },
+  };
+}
+
+/** What nothing may be left half in: exactly these nodes, ready and taking pods, and exactly these members of etcd. */
+export async function isWhole(cluster: TestCluster, nodes: readonly string[], masters: readonly string[]) {
+  const { kubexm, kubectl } = cluster;
+  // What has just been rebooted needs a moment to say that it is ready.
+  await kubectl("wait --for condition=Ready node --all --timeout 120s");
+  const rows = (await kubectl("get nodes --no-headers")).trim().split("\n");
+  const found = rows.map((row) => row.split(/ +/).slice(0, 2).join(" "));
+  assert.deepEqual(
+    found,
+    nodes.toSorted().map((name) => `${name} Ready`),
+  );
+  assert.equal(await members(cluster, masters[0] ?? ""), masters.toSorted().join(" "));
+  await kubexm(["up", "--refresh", "--expect-no-changes"]);
+}
+
+/** Names of the members of etcd, as a master's own tells them. */
+export async function members({ host }: TestCluster, on: string): Promise<string> {
+  const etcdctl = `crictl exec $(crictl ps --name '^etcd$' -q) etcdctl --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key`;
+  return (
+    await labExec(host(on), `${etcdctl} member list 2>/dev/null | cut -d, -f3 | tr -d ' ' | sort | tr '\n' ' '`)
+  ).stdout.trim();
 }
 
 /** A new host in the file, like those that are there. */

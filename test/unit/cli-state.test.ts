@@ -155,7 +155,7 @@ for (const type of ["updating", "deleting", "creating"])
         {
           urn: urn("c"),
           id: "1",
-          outputs: { a: 1, made: true, incomplete: true },
+          outputs: { a: 1, made: true, ...(type === "deleting" && { ending: true }), incomplete: true },
           initErrors: [`interrupted while ${type}`],
         },
       ],

@@ -5,7 +5,18 @@ import { join } from "node:path";
 import { after, beforeEach, describe, test } from "node:test";
 import type { Ask } from "../../provider/ask";
 import { RemoteError } from "../../provider/errors";
-import { create, diff, HalfMade, read, remove, schemaVersion, update, type Inputs } from "../../provider/lifecycle";
+import type { Definition } from "../../provider/definition";
+import {
+  create,
+  diff,
+  HalfMade,
+  read,
+  refuseFixed,
+  remove,
+  schemaVersion,
+  update,
+  type Inputs,
+} from "../../provider/lifecycle";
 import { sh } from "../../provider/shell";
 import { hostSpec } from "../../provider/ssh/spec";
 import { fakeHost, factsText, type FakeHost } from "../harness/fake-remote";
@@ -110,6 +121,38 @@ describe("create, read, update, delete", () => {
     const { outs: next } = await update(thing, there2.world, outs, wanting(["a", "b"]));
     assert.match(there2.heard.map(({ text }) => text).join(), /h1 is another machine than before/);
     assert.equal((next["facts"] as { machineId: string }).machineId, "machine-2");
+  });
+});
+
+describe("wanted again after a run was killed that was taking it back", () => {
+  const ending = async () => ({ ...(await create(thing, here.world, wanting(["a", "b"]))).outs, ending: true });
+  test("diff says so, and nothing of it is fixed any more", async () => {
+    const olds = await ending();
+    assert.deepEqual(diff(olds), { changes: true });
+    refuseFixed({ ...thing, fixed: { names: "no" } }, olds, wanting(["c"]));
+  });
+  test("where others were told that it goes, it goes first, and comes as new", async () => {
+    const leaver: Definition = {
+      ...thing,
+      farewell: () => ({ hosts: [hostSpec.parse({ name: "h2", address: "h2" })], title: "bye", run: sh`:` }),
+    };
+    const { outs } = await update(leaver, here.world, await ending(), wanting(["a", "b"]));
+    assert.deepEqual(
+      [said("made"), said("undone")],
+      [
+        ["a", "b", "a", "b"],
+        ["b", "a"],
+      ],
+    );
+    assert.deepEqual(diff(outs), {});
+    assert.equal("ending" in outs, false);
+  });
+  test("where nobody was told, what is still there stays", async () => {
+    const olds = await ending();
+    rmSync(join(folder, "b"));
+    const { outs } = await update(thing, here.world, olds, wanting(["a", "b"]));
+    assert.deepEqual([said("made"), said("undone")], [["a", "b", "b"], []]);
+    assert.equal("ending" in outs, false);
   });
 });
 

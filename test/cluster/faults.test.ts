@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { labExec, startHost, stopHost } from "../../lab/hosts";
+import {
+  addHost,
+  dropHost,
+  inStages,
+  isWhole,
+  withCluster,
+  type Running,
+  type Spec,
+  type Stage,
+  type TestCluster,
+} from "../harness/cluster";
+
+const hostIn = (spec: Spec, name: string) => spec.hosts.find((host) => host.name === name) ?? {};
+
+/** Waits for a moment of a run that is at work. */
+async function during(run: Running, moment: () => Promise<boolean>): Promise<void> {
+  const over = { code: undefined as number | null | undefined };
+  void run.ended.then((code) => (over.code = code));
+  while (!(await moment())) {
+    assert.equal(over.code, undefined, `it ended before its moment came:\n${run.printed()}`);
+    await sleep(200);
+  }
+}
+
+const runs =
+  ({ host }: TestCluster, name: string, command: string) =>
+  async () =>
+    (await labExec(host(name), `pgrep -f '[${command.slice(0, 1)}]${command.slice(1)}'`, { okCodes: [0, 1] })).code ===
+    0;
+
+/** Disks that are too small, as file systems of their own. */
+const SMALL = { "/usr/local/bin": "16m", "/var/lib/containerd": "24m" };
+const mountAll = Object.entries(SMALL)
+  .map(([path, size]) => `mkdir -p ${path} && mount -t tmpfs -o size=${size} tmpfs ${path}`)
+  .join(" && ");
+const enlarge = (path: keyof typeof SMALL) => `mount -o remount,size=3g ${path}`;
+
+/** What tells a node of some other cluster. */
+const FOREIGN = `mkdir -p /etc/kubernetes/pki && echo theirs >/etc/kubernetes/pki/ca.crt && echo theirs >/etc/kubernetes/kubelet.conf`;
+
+const stages: readonly Stage[] = [
+  {
+    name: "the connection is lost during kubeadm init: the next up goes on",
+    act: async (cluster) => {
+      const { kubexm, start, host } = cluster;
+      const run = start(["up"]);
+      await during(run, runs(cluster, "m1", "kubeadm init"));
+      await sleep(2000);
+      await labExec(host("m1"), "pkill -KILL -f '[s]shd: root'");
+      assert.equal(await run.ended, 1, run.printed());
+      assert.match(run.printed(), /m1: [^]*KubernetesNode[^]*(broke|connection)/);
+      await kubexm(["up"]);
+      await isWhole(cluster, ["m1", "w1"], ["m1"]);
+    },
+  },
+  {
+    name: "a node of another cluster with a full disk: both are told before anything is changed",
+    act: async ({ kubexm, edit, host, differences, remember }) => {
+      await labExec(host("w2"), `${FOREIGN} && ${mountAll}`);
+      await remember("w2");
+      edit((spec) => addHost(spec, host("w2"), "worker"));
+      const told = await kubexm(["up"], 1);
+      assert.match(told, /w2 +disk +FAIL +.*GiB free on \/var\/lib\/containerd/);
+      assert.match(told, /w2 +existing +FAIL +\/etc\/kubernetes\/kubelet\.conf/);
+      assert.equal(await differences("w2"), "");
+    },
+  },
+  {
+    name: "a full disk while a worker joins: host, component, step and the disk are named; with room the next up goes on",
+    act: async ({ kubexm, edit, host }) => {
+      edit((spec) => Object.assign(hostIn(spec, "w2"), { ignorePreflight: ["disk", "existing"] }));
+      const full = async (component: string, path: keyof typeof SMALL) => {
+        const told = await kubexm(["up"], 1);
+        assert.match(told, new RegExp(`w2: [^\\n]*\\n?[^]*${component}[^]*${path}[^]*no space left on device`, "i"));
+        await labExec(host("w2"), enlarge(path));
+      };
+      await full("Containerd", "/usr/local/bin");
+      await full("Images", "/var/lib/containerd");
+    },
+  },
+  {
+    name: "a node of another cluster is refused, and cleaned on request",
+    act: async (cluster) => {
+      const { kubexm, edit } = cluster;
+      const told = await kubexm(["up"], 1);
+      assert.match(told, /this host is or was a node of another cluster: \/etc\/kubernetes\/kubelet\.conf/);
+      edit((spec) => Object.assign(spec.kubernetes, { leftovers: "clean" }));
+      assert.match(
+        await kubexm(["up"]),
+        /what an earlier installation left was removed: \/etc\/kubernetes\/kubelet\.conf/,
+      );
+      await isWhole(cluster, ["m1", "w1", "w2"], ["m1"]);
+    },
+  },
+  {
+    name: "killed while a node leaves, and the node is wanted again: it is whole again",
+    act: async (cluster) => {
+      const { kubexm, kubectl, start, edit, host } = cluster;
+      edit((spec) => dropHost(spec, "w2"));
+      const run = start(["up"]);
+      await during(run, async () => /^$|Disabled/.test(await kubectl("get node w2 --no-headers --ignore-not-found")));
+      assert.ok(await run.kill(), run.printed());
+      edit((spec) => addHost(spec, host("w2"), "worker"));
+      await kubexm(["up"]);
+      await isWhole(cluster, ["m1", "w1", "w2"], ["m1"]);
+      await kubectl("get node w2 -o 'jsonpath={.spec.podCIDR}' | grep -q .");
+    },
+  },
+  {
+    name: "killed while a node leaves: the next up ends it, and the host is as it was",
+    act: async (cluster) => {
+      const { kubexm, start, edit, host, differences } = cluster;
+      edit((spec) => dropHost(spec, "w2"));
+      const run = start(["up"]);
+      await during(run, runs(cluster, "w2", "kubeadm reset"));
+      assert.ok(await run.kill(), run.printed());
+      await kubexm(["up"]);
+      await isWhole(cluster, ["m1", "w1"], ["m1"]);
+      // Of the other cluster nothing but its empty folders is left.
+      await labExec(host("w2"), `cd / && rmdir /etc/kubernetes/pki && ${FOREIGN}`);
+      assert.equal(await differences("w2"), "");
+      await labExec(host("w2"), `rm -r /etc/kubernetes && umount ${Object.keys(SMALL).join(" ")}`);
+    },
+  },
+  {
+    name: "a containerd of the distribution is refused by name; it is replaced on request, and a master reboots meanwhile",
+    act: async (cluster) => {
+      const { kubexm, start, edit, host, remember } = cluster;
+      await labExec(
+        host("w2"),
+        "apt-get update -q >/dev/null && apt-get install -qy --no-install-recommends containerd >/dev/null 2>&1",
+      );
+      await remember("w2");
+      edit((spec) => addHost(spec, host("w2"), "worker"));
+      assert.match(await kubexm(["up"], 1), /w2 +existing +FAIL +.*\/usr\/bin\/containerd/);
+      edit((spec) => {
+        const runtime = spec.kubernetes["containerRuntime"] as { containerd: Record<string, unknown> };
+        runtime.containerd["existing"] = "replace";
+      });
+      const run = start(["up"]);
+      await during(run, runs(cluster, "w2", "kubeadm join"));
+      await stopHost(host("m1"), true);
+      await startHost(host("m1"));
+      console.log(`a master rebooted during the join of a worker: up ended with ${await run.ended}`);
+      await kubexm(["up"]);
+      await isWhole(cluster, ["m1", "w1", "w2"], ["m1"]);
+    },
+  },
+  {
+    name: "destroy gives all hosts back as they were",
+    act: async ({ kubexm, differences, host }) => {
+      await kubexm(["destroy"]);
+      for (const name of ["m1", "w1", "w2"]) assert.equal(await differences(name), "", name);
+      await labExec(host("w2"), "systemctl is-active containerd && ctr version");
+    },
+  },
+];
+
+test("faults while a cluster comes, grows and shrinks", async (t) => {
+  await withCluster({ masters: ["m1"], workers: ["w1"], spare: ["w2"] }, (cluster) => inStages(t, cluster, stages));
+});
