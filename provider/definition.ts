@@ -5,6 +5,12 @@ import type { Verify } from "./script";
 import type { Command } from "./shell";
 import type { Step } from "./step";
 
+/** Only a change from or to one of these values is refused. */
+export interface FixedValues {
+  readonly values: readonly unknown[];
+  readonly reason: string;
+}
+
 /** A component as data: arguments, and the steps that follow from them and from what the host is. */
 export interface Definition<A extends z.ZodObject = z.ZodObject> {
   /** Name of the class, of the resource type and of its page in the docs. */
@@ -17,7 +23,7 @@ export interface Definition<A extends z.ZodObject = z.ZodObject> {
   /** It stands in a cluster that any of several hosts speaks for: another host is no other thing. */
   readonly ofCluster?: true;
   /** Arguments (paths with dots) that cannot be changed once the thing is made, each with the reason and what to do. */
-  readonly fixed?: Readonly<Record<string, string>>;
+  readonly fixed?: Readonly<Record<string, string | FixedValues>>;
   /** A pure function: no SSH, no clock, no environment. */
   readonly steps: (args: z.output<A>, facts: Facts) => readonly (Step | readonly Step[])[];
   readonly verify?: (args: z.output<A>, facts: Facts) => Verify | undefined;

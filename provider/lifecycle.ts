@@ -12,7 +12,7 @@ import {
   type Failure,
   type Parsed,
 } from "./arguments";
-import type { Definition } from "./definition";
+import type { Definition, FixedValues } from "./definition";
 import { apply, driftOf, revert, type Context } from "./engine";
 import { ArgumentError, RemoteError, UserError, isUnreachable } from "./errors";
 import { factsOf, type Facts } from "./facts";
@@ -96,11 +96,14 @@ const wasMade = (stored: Inputs | undefined) =>
 export function refuseFixed({ fixed = {} }: Definition, olds: Inputs, news: Inputs): void {
   if (!wasMade(olds)) return;
   const unknown = unknownPaths(news);
-  const changed = Object.entries(fixed).filter(
-    ([path]) => !maybeUnknown(unknown, path.split(".")) && !isDeepStrictEqual(at(olds, path), at(news, path)),
-  );
-  if (changed.length === 0) return;
-  throw new UserError(changed.map(([path, reason]) => `${path} cannot be changed any more: ${reason}`).join("\n"));
+  const changed = Object.entries(fixed).flatMap(([path, rule]) => {
+    const { reason, values }: Partial<FixedValues> = typeof rule === "string" ? { reason: rule } : rule;
+    const [was, is] = [at(olds, path), at(news, path)];
+    if (maybeUnknown(unknown, path.split(".")) || isDeepStrictEqual(was, is)) return [];
+    if (values && !values.includes(was) && !values.includes(is)) return [];
+    return [`${path} cannot be changed any more: ${reason}`];
+  });
+  if (changed.length > 0) throw new UserError(changed.join("\n"));
 }
 
 export function check(

@@ -31,6 +31,13 @@ export const Containerd = component({
       .describe("What to do with a containerd that is there and is not kubexm's: adopt keeps its programs and unit"),
   }),
   secrets: ["logins"],
+  fixed: {
+    existing: {
+      values: ["adopt"],
+      reason:
+        "whose containerd it is was settled when the host was made, and the running one would go; write it back (a host that comes later can have replace)",
+    },
+  },
   steps: (args, facts) => {
     const arch = args.arch ?? facts.arch;
     const { version, dataDir, sandboxImage, config: more, existing } = args;

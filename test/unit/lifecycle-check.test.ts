@@ -252,6 +252,18 @@ describe("plan and diff", () => {
     );
     refuseFixed(definition, having("a"), having("04da6b54-80e4-46f7-96ec-b56ff0331ba9"));
   });
+  test("of what is fixed for some values, others may change", () => {
+    const definition = { ...mixed, fixed: { mode: { values: ["0000"], reason: "closed stays closed" } } };
+    refuseFixed(definition, stored({ mode: "0644" }), { ...base, mode: "0600" });
+    for (const [was, is] of [
+      ["0644", "0000"],
+      ["0000", "0644"],
+    ])
+      assert.throws(
+        () => refuseFixed(definition, stored({ mode: was }), { ...base, mode: is }),
+        /^UserError: mode cannot be changed any more: closed stays closed$/,
+      );
+  });
   test("diff leaves it to the engine, but for drift", () => {
     assert.deepEqual(diff(stored({})), {});
     assert.deepEqual(diff({}), {});
