@@ -4,7 +4,7 @@ look_data() { # PATH
   if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi
 }
 save_data() { # PATH
-  if [ -d "$1" ]; then ls -A -- "$1" >had; else : >had; fi
+  if [ -d "$1" ]; then ls -A -- "$1" >had && stat -c '%a %u:%g' -- "$1" >rights; else : >had; fi
 }
 unmount_below() { # PATH: nothing of other people's volumes may be deleted through a mount
   sed -n 's/^[^ ]* \([^ ]*\) .*/\1/p' /proc/self/mounts | LC_ALL=C sort -r | while IFS= read -r at; do
@@ -17,7 +17,10 @@ undo_data() { # PATH: what came into it since goes
   if [ "$(was type)" = absent ] && ! mountpoint -q -- "$1"; then rm -rf --one-file-system -- "$1"; return; fi
   ls -A -- "$1" | while IFS= read -r name; do
     grep -Fxq -e "$name" had || rm -rf --one-file-system -- "$1/$name" || exit 1
-  done
+  done || return 1
+  [ -f rights ] || return 0
+  # Services take such a folder for themselves alone.
+  read -r mode owner <rights && chown -- "$owner" "$1" && chmod -- "$mode" "$1"
 }
 ledger_of() { # ID: the folder of its entry
   key=$(printf %s "$1" | sha256sum)

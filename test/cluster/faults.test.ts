@@ -52,7 +52,7 @@ const stages: readonly Stage[] = [
       await sleep(2000);
       await labExec(host("m1"), "pkill -KILL -f '[s]shd: root'");
       assert.equal(await run.ended, 1, run.printed());
-      assert.match(run.printed(), /m1: [^]*KubernetesNode[^]*(broke|connection)/);
+      assert.match(run.printed(), /m1 › KubernetesNode .* › membership in the cluster: the connection to .* broke/);
       await kubexm(["up"]);
       await isWhole(cluster, ["m1", "w1"], ["m1"]);
     },
@@ -73,13 +73,13 @@ const stages: readonly Stage[] = [
     name: "a full disk while a worker joins: host, component, step and the disk are named; with room the next up goes on",
     act: async ({ kubexm, edit, host }) => {
       edit((spec) => Object.assign(hostIn(spec, "w2"), { ignorePreflight: ["disk", "existing"] }));
-      const full = async (component: string, path: keyof typeof SMALL) => {
+      const full = async (step: string, path: keyof typeof SMALL) => {
         const told = await kubexm(["up"], 1);
-        assert.match(told, new RegExp(`w2: [^\\n]*\\n?[^]*${component}[^]*${path}[^]*no space left on device`, "i"));
+        assert.match(told, new RegExp(`w2 › ${step}: [^]*${path}[^]*no space left on device`, "i"));
         await labExec(host("w2"), enlarge(path));
       };
-      await full("Containerd", "/usr/local/bin");
-      await full("Images", "/var/lib/containerd");
+      await full("Containerd .* › archive /usr/local", "/usr/local/bin");
+      await full("Images .* › images", "/var/lib/containerd");
     },
   },
   {

@@ -8,12 +8,12 @@ import { seeded } from "../harness/seeded";
 /** Rounds of four kills; in CI each costs four minutes, and more of them are for a long look: KUBEXM_TRIES. */
 const TRIES = Number(process.env["KUBEXM_TRIES"] ?? 1);
 
-/** What is struck, and how long it takes on two cores that nobody else uses, in seconds. */
-const SPANS = { create: 38, join: 17, leave: 9, destroy: 13 } as const;
-type Phase = keyof typeof SPANS;
+/** What is struck, and how many resources come to their end in it. */
+const RESOURCES = { create: 22, join: 11, leave: 11, destroy: 22 } as const;
+type Phase = keyof typeof RESOURCES;
 
-/** Before that a run has not begun to change anything. */
-const START_MS = 1500;
+/** A moment may be this long after a resource: joining a cluster takes longest. */
+const AFTER_MS = 6000;
 
 test("killed with all it started, at any moment of create, join, leave and destroy: the next run finishes it, and nothing stays", async (t) => {
   const random = seeded("killed clusters");
@@ -23,12 +23,15 @@ test("killed with all it started, at any moment of create, join, leave and destr
     async (cluster) => {
       const { kubexm, differences, edit, host } = cluster;
       const strike = async (phase: Phase, what: string, verb: "up" | "destroy") => {
-        const ms = START_MS + random.below(SPANS[phase] * 1000);
+        const [resources, ms] = [random.below(RESOURCES[phase]), random.below(AFTER_MS)];
         const run = cluster.start([verb]);
-        await Promise.race([sleep(ms), run.ended]);
+        const done = () => run.printed().match(/^\S+ +[-+~] .*/gm) ?? [];
+        const over = run.ended.then(() => true);
+        while (done().length < resources && !(await Promise.race([over, sleep(50).then(() => false)])));
+        await Promise.race([sleep(ms), over]);
         const struck = await run.kill();
-        const at = run.printed().trimEnd().split("\n").at(-1) ?? "";
-        console.log(`${what}: ${struck ? "killed" : "had ended"} after ${(ms / 1000).toFixed(1)} s: ${at}`);
+        const last = done().at(-1) ?? "the beginning";
+        console.log(`${what}: ${struck ? "killed" : "had ended"} at ${done().length} resources, ${ms} ms on: ${last}`);
         counts[phase].tried++;
         if (struck) counts[phase].struck++;
       };
