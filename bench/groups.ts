@@ -8,6 +8,8 @@ export interface Options {
   hosts: readonly number[];
   /** How often everything is measured; the median counts. */
   runs: number;
+  /** Other tools to run beside. */
+  peers: readonly string[];
 }
 
 export interface Measured {
@@ -25,7 +27,9 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   cluster: async (...given) => (await import("./groups/cluster.js")).cluster(...given),
 };
 
-const USAGE = `usage: npm run bench -- [GROUP…] [--hosts 10,40] [--runs 3]; groups are ${Object.keys(GROUPS).join(", ")}`;
+/** The group provider knows them; all together take an hour at 40 hosts, pyinfra alone a few minutes. */
+const PEERS = ["pyinfra", "mitogen", "ansible"];
+const USAGE = `usage: npm run bench -- [GROUP…] [--hosts 10,40] [--runs 3] [--peers ${PEERS.join(",")}]; groups are ${Object.keys(GROUPS).join(", ")}`;
 const MOST_HOSTS = 80;
 const FEWEST_RUNS = 3;
 
@@ -36,7 +40,11 @@ function wholeNumber(flag: string, text: string, least: number, most: number): n
 }
 
 function parsed(argv: readonly string[]) {
-  const flags = { hosts: { type: "string", default: "10,40" }, runs: { type: "string", default: "3" } } as const;
+  const flags = {
+    hosts: { type: "string", default: "10,40" },
+    runs: { type: "string", default: "3" },
+    peers: { type: "string", default: PEERS.join(",") },
+  } as const;
   try {
     return parseArgs({ args: [...argv], options: flags, allowPositionals: true });
   } catch (error) {
@@ -48,9 +56,13 @@ export function benchArguments(argv: readonly string[]): { groups: string[]; opt
   const { values, positionals } = parsed(argv);
   const unknown = positionals.find((name) => !Object.hasOwn(GROUPS, name));
   if (unknown !== undefined) throw new UsageError(`bench: there is no group ${unknown}; ${USAGE}`);
+  const peers = values.peers.split(",");
+  const stranger = peers.find((name) => !PEERS.includes(name));
+  if (stranger !== undefined)
+    throw new UsageError(`--peers ${stranger}: expected some of ${PEERS.join(", ")}; ${USAGE}`);
   const hosts = values.hosts.split(",").map((text) => wholeNumber("hosts", text, 1, MOST_HOSTS));
   return {
     groups: positionals.length > 0 ? [...new Set(positionals)] : Object.keys(GROUPS),
-    options: { hosts: [...new Set(hosts)], runs: wholeNumber("runs", values.runs, FEWEST_RUNS, 20) },
+    options: { hosts: [...new Set(hosts)], runs: wholeNumber("runs", values.runs, FEWEST_RUNS, 20), peers },
   };
 }

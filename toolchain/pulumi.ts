@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access, copyFile, readFile, readdir, realpath, writeFile } from "node:fs/promises";
+import { access, copyFile, lstat, mkdir, readFile, readdir, realpath, rm, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { cacheDir, needDisk, once, scratch } from "./cache.js";
 import { download } from "./download.js";
@@ -204,6 +204,21 @@ async function cached(onPath: string): Promise<Found> {
   return { bin, version: PULUMI.cli, origin };
 }
 
+/**
+ * Pulumi writes down every call of every run below its home, which is half of its work, and nobody reads it. It does without
+ * where it cannot make that folder.
+ */
+export async function withoutLogs(home: string): Promise<string> {
+  const logs = join(home, "logs");
+  const found = await lstat(logs).catch(() => undefined);
+  if (found?.isFile()) return home;
+  await mkdir(home, { recursive: true });
+  await rm(logs, { recursive: true, force: true });
+  // A Pulumi that starts at this moment may have made the folder again: then the next run is without.
+  await writeFile(logs, "In place of a folder, so that Pulumi does not log every run here.\n").catch(() => undefined);
+  return home;
+}
+
 async function find(): Promise<Pulumi> {
   const path = process.env["PATH"] ?? "";
   const onPath = await pulumiOnPath(path);
@@ -212,7 +227,7 @@ async function find(): Promise<Pulumi> {
     ...found,
     env: {
       PATH: [found.bin, path].join(delimiter),
-      PULUMI_HOME: process.env["PULUMI_HOME"] ?? join(cacheDir(), "pulumi-home"),
+      PULUMI_HOME: process.env["PULUMI_HOME"] ?? (await withoutLogs(join(cacheDir(), "pulumi-home"))),
       PULUMI_SKIP_UPDATE_CHECK: "true",
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
     },

@@ -5,10 +5,10 @@ import type { Lab } from "../../lab/hosts.js";
 import { scratch } from "../../toolchain/cache.js";
 import { type Progress, progress } from "../../toolchain/progress.js";
 import { ensurePulumi } from "../../toolchain/pulumi.js";
-import type { Group, Measured } from "../groups.js";
+import type { Group, Measured, Options } from "../groups.js";
 import { type SshCount, cpuMeter, onEach, sshCounts, withBenchLab } from "../hosts.js";
 import { type Taken, type Tool, measured } from "../measure.js";
-import { KEX, peerVersions, peers, sshTool } from "../peers.js";
+import { KEX, peerVersions, peers as peerTools, sshTool } from "../peers.js";
 import { FILES, RESET, checkScript, hostsBlock, hostsEntries, makeScript, writeFiles } from "../role.js";
 import { roleJob } from "../role-resources.js";
 import type { ProviderRun } from "../run-provider.js";
@@ -33,7 +33,7 @@ const node = (name: string, ...args: string[]): Tool => ({
   args: [join(__dirname, "..", name), ...args],
 });
 
-async function contestants(lab: Lab, folder: string): Promise<Record<string, Contestant>> {
+async function contestants(lab: Lab, folder: string, wanted: readonly string[]): Promise<Record<string, Contestant>> {
   const block = hostsBlock(hostsEntries(lab));
   const files = writeFiles(join(folder, "role"), block);
   const [check, make, job, state] = ["check.sh", "make.sh", "job.json", "state.json"].map((name) => join(folder, name));
@@ -41,7 +41,7 @@ async function contestants(lab: Lab, folder: string): Promise<Record<string, Con
   writeFileSync(check, checkScript(block));
   writeFileSync(make, makeScript(block));
   writeFileSync(job, JSON.stringify(roleJob(lab, join(files, FILES.program.name))));
-  const others = await peers(lab, folder, files);
+  const others = await peerTools(lab, folder, files);
   return {
     script: { first: sshTool(lab, make), again: sshTool(lab, check) },
     kubexm: {
@@ -53,7 +53,11 @@ async function contestants(lab: Lab, folder: string): Promise<Record<string, Con
       again: node("run-pulumi.js", job, "up", "--refresh"),
       forget: () => rmSync(join(folder, ".kubexm", "bench"), { recursive: true, force: true }),
     },
-    ...Object.fromEntries(Object.entries(others).map(([name, tool]) => [name, { first: tool, again: tool }])),
+    ...Object.fromEntries(
+      Object.entries(others).flatMap(([name, tool]) =>
+        wanted.includes(name) ? [[name, { first: tool, again: tool }]] : [],
+      ),
+    ),
   };
 }
 
@@ -89,8 +93,8 @@ const turned = <T>(all: readonly T[], by: number): T[] => [
 
 type Runs = Record<string, { first: Run[]; again: Run[] }>;
 
-async function contest(lab: Lab, folder: string, runs: number, bar: Progress): Promise<Runs> {
-  const all = Object.entries(await contestants(lab, folder));
+async function contest(lab: Lab, folder: string, { runs, peers }: Options, bar: Progress): Promise<Runs> {
+  const all = Object.entries(await contestants(lab, folder, peers));
   const place = { lab, folder, meter: await cpuMeter(lab) };
   const result: Runs = Object.fromEntries(all.map(([name]) => [name, { first: [], again: [] }]));
   for (let i = 1; i <= runs; i++) {
@@ -131,7 +135,7 @@ async function versions(): Promise<Record<string, string>> {
   return { ...(await labVersions()), pulumi: version, ...peerVersions, ssh, "key exchange": KEX };
 }
 
-export const provider: Group = ({ hosts, runs }, save) =>
+export const provider: Group = (options, save) =>
   scratch("bench", async (cwd) => {
     const bar = progress("bench provider");
     const sofar: Measured = { versions: await versions(), rows: [] };
@@ -139,16 +143,18 @@ export const provider: Group = ({ hosts, runs }, save) =>
       sofar.rows.push(...rows);
       save(sofar);
     };
-    for (const count of hosts) {
+    for (const count of options.hosts) {
       await withBenchLab(labOptions(cwd, count), async (lab) => {
         const folder = join(cwd, `with-${count}`);
         mkdirSync(folder);
-        const result = await contest(lab, folder, runs, bar);
+        const result = await contest(lab, folder, options, bar);
         mustSeeNoDrift(result["kubexm"]?.again ?? []);
         add(providerRows(count, result));
       });
     }
-    await withBenchLab(labOptions(cwd, 1), async (lab) => add(await uploadRows(lab, join(cwd, "upload"), runs, bar)));
+    await withBenchLab(labOptions(cwd, 1), async (lab) =>
+      add(await uploadRows(lab, join(cwd, "upload"), options.runs, bar)),
+    );
     bar.done();
     return sofar;
   });

@@ -16,13 +16,20 @@ import { FILES, checkScript, hostsBlock, makeScript } from "../../bench/role";
 import { root } from "../../bench/root";
 
 const arguments_ = [
-  { argv: [], groups: ["lab", "provider", "hosts", "cluster"], hosts: [10, 40], runs: 3 },
-  { argv: ["lab"], groups: ["lab"], hosts: [10, 40], runs: 3 },
+  {
+    argv: [],
+    groups: ["lab", "provider", "hosts", "cluster"],
+    hosts: [10, 40],
+    runs: 3,
+    peers: ["pyinfra", "mitogen", "ansible"],
+  },
+  { argv: ["lab", "--peers", "pyinfra"], groups: ["lab"], hosts: [10, 40], runs: 3, peers: ["pyinfra"] },
   {
     argv: ["provider", "provider", "--hosts", "80,10,80", "--runs", "5"],
     groups: ["provider"],
     hosts: [80, 10],
     runs: 5,
+    peers: ["pyinfra", "mitogen", "ansible"],
   },
 ];
 for (const { argv, ...wanted } of arguments_) {
@@ -37,6 +44,7 @@ const refused = [
   { argv: ["constructor"], says: /no group constructor/ },
   { argv: ["--hosts", "0"], says: /--hosts 0: expected a number from 1 to 80/ },
   { argv: ["--hosts", "10,many"], says: /--hosts many/ },
+  { argv: ["--peers", "pyinfra,chef"], says: /--peers chef: expected some of pyinfra, mitogen, ansible/ },
   { argv: ["--runs", "2"], says: /--runs 2: expected a number from 3/ },
   { argv: ["--fast"], says: /usage: npm run bench/ },
 ];

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { once } from "node:events";
 import { after, beforeEach, test } from "node:test";
 import { claim } from "../../cli/claim.js";
-import { homeOf, prepare } from "../../cli/home.js";
+import { NODE_OPTIONS, homeOf, prepare } from "../../cli/home.js";
 import { settlePending } from "../../cli/pending.js";
 import { RUN_MARK, clearDeadLocks, endStrays } from "../../cli/stale.js";
 
@@ -180,6 +180,7 @@ test("without any set-up: a file backend and a passphrase of its own, kept and c
   assert.equal(env["PULUMI_BACKEND_URL"], `file://${home.state}`);
   assert.equal(env["PULUMI_CONFIG_PASSPHRASE_FILE"], home.passphrase);
   assert.equal(env["PULUMI_PARALLEL"], "64");
+  assert.match(env["NODE_OPTIONS"] ?? "", /^--max-semi-space-size=4 --max-old-space-size=1024 --require /);
   const phrase = readFileSync(home.passphrase, "utf8");
   assert.equal(Buffer.from(phrase, "base64url").length, 32);
   for (const [path, mode] of [
@@ -221,6 +222,12 @@ for (const [what, user, want, passphraseMade] of [
     false,
   ],
   ["the user's own parallelism", { PULUMI_PARALLEL: "3" }, { PULUMI_PARALLEL: "3" }, true],
+  [
+    "the user's own limit of memory",
+    { NODE_OPTIONS: "--max-old-space-size=8192" },
+    { NODE_OPTIONS: `${NODE_OPTIONS.join(" ")} --max-old-space-size=8192` },
+    true,
+  ],
 ] as const)
   test(`respected: ${what}`, () => {
     const home = homeOf("c", "cluster.yaml", dir);

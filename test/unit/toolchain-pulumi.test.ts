@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { PULUMI, checksumOf, pulumiOnPath } from "../../toolchain/pulumi.js";
+import { PULUMI, checksumOf, pulumiOnPath, withoutLogs } from "../../toolchain/pulumi.js";
 import { atLeast } from "../../toolchain/version.js";
 
 const HOSTS = ["pulumi-language-nodejs", "pulumi-resource-pulumi-nodejs"];
@@ -89,3 +89,15 @@ test("package.json asks for exactly the SDK that the toolchain names", async () 
   };
   assert.equal(dependencies["@pulumi/pulumi"], PULUMI.sdk);
 });
+
+for (const [what, before] of [
+  ["new", () => Promise.resolve()],
+  ["with logs of earlier runs", (home: string) => program(join(home, "logs"), "one.log", "true")],
+  ["without logs already", (home: string) => withoutLogs(home)],
+] as const)
+  test(`Pulumi logs nothing into a home of ours: ${what}`, async () => {
+    const home = join(folder, `home ${what}`);
+    await before(home);
+    assert.equal(await withoutLogs(home), home);
+    assert.ok((await lstat(join(home, "logs"))).isFile());
+  });
