@@ -114,9 +114,10 @@ fi`;
 
 /** A script that changes the host: under the lock, with the library there for what runs in a shell of its own. */
 function changing(mark: string, holder: Holder, first: Command, ...body: readonly Command[]): Command {
+  // The folder after the lock: who held it may have been the last to leave, and have taken the folder away.
   const lock = sh`umask 022
-[ -d $K ] || { mkdir -p $K && chmod 700 $K; } || exit 1
 take_lock ${holder.id} ${`(${holder.run}, ${holder.component})`} ${holder.patience} || exit $?
+[ -d $K ] || { mkdir -p $K && chmod 700 $K; } || exit 1
 [ -d $L ] || mkdir $L || exit 1`;
   const keepLibrary = sh`have=; [ -f ${libPath} ] && IFS= read -r have <${libPath}
 if [ "$have" != ${libMark} ]; then

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { apply, look, revert, type Context } from "../../provider/engine";
 import type { Holder, Work } from "../../provider/script";
 import { sh } from "../../provider/shell";
@@ -267,4 +270,18 @@ describe("the lock", () => {
     await first;
     assert.deepEqual(changed, ["command y"], "x was made by the other meanwhile");
   });
+});
+
+test("a run that waited for the last component to leave finds no folder of ours, and goes on", async () => {
+  const script = `exec 9>>"$1"; flock 9; printf '%s\\n' 'stack (run 1, Box a)' >"$1"; : >"$2/held"
+until [ -e "$2/go" ]; do sleep 0.05; done; rm -rf "$3"`;
+  const other = spawn("/bin/sh", ["-c", script, "sh", `${folder}-host/lock`, folder, K()]);
+  while (!existsSync(join(folder, "held"))) await sleep(20);
+  const made = converge(work("Box b", marker("x")));
+  while (host.ran.length < 2) await sleep(20);
+  await sleep(1000);
+  writeFileSync(join(folder, "go"), "");
+  await once(other, "exit");
+  await made;
+  assert.ok(there().includes("x"));
 });
