@@ -32,6 +32,7 @@ export const Containerd = component({
   }),
   secrets: ["logins"],
   fixed: {
+    dataDir: "running containers live in it; write it back, or take the host out of its groups and add it again",
     existing: {
       values: ["adopt"],
       reason:

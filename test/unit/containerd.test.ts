@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parse } from "smol-toml";
+import { refuseFixed } from "../../provider/lifecycle";
+import { Containerd } from "../../resources/containerd";
 import { containerdConfig, merge } from "../../resources/runtime/containerd-config";
 import { registry, registryFiles } from "../../resources/runtime/registries";
 
@@ -91,4 +93,13 @@ describe("registries", () => {
     assert.equal(secret, true);
     assert.equal(hosts("r.example", { places: [{ url: "https://m" }] }).secret, false);
   });
+});
+
+test("the folder of running containers cannot be changed beneath them", () => {
+  const olds = { drift: [], dataDir: "/var/lib/containerd", existing: "refuse" };
+  refuseFixed(Containerd.definition, olds, olds);
+  assert.throws(
+    () => refuseFixed(Containerd.definition, olds, { ...olds, dataDir: "/data/containerd" }),
+    /dataDir cannot be changed any more: running containers/,
+  );
 });
