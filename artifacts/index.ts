@@ -1,7 +1,9 @@
 export { ARCHES, FILES, minors, type Arch, type FileId, type FileName } from "./catalogue";
 export { fetchFile } from "./fetch";
 export { fileFor } from "./files";
+export { localPath } from "./local-path";
 export { sourcesFor } from "./published";
 export { sources, type Sources } from "./sources";
 export { imagesFor, versionsFor, type Versions } from "./versions";
+export { sha256Of } from "../toolchain/download";
 export { wantedFile, type Wanted } from "./wanted";

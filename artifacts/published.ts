@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join } from "node:path";
 import PQueue from "p-queue";
 import { UserError } from "../provider/errors";
 import { cacheDir } from "../toolchain/cache";
@@ -10,6 +9,7 @@ import { codeOf } from "../toolchain/errors";
 import { HttpError, UselessError, getText } from "../toolchain/http";
 import { bare, pinned, presetMirrors, upstream, type FileId } from "./catalogue";
 import { readCa } from "./fetch";
+import { localPath } from "./local-path";
 import { addressesAt, sources, type Address, type Mirror, type Sources } from "./sources";
 import { keyOf, unknownVersion } from "./wanted";
 
@@ -99,12 +99,10 @@ function reader() {
   };
 }
 
-const absolute = (path: string) => resolve(path.replace(/^~(?=\/)/, homedir()));
-
 const mirrorsOf = ({ zone, mirrors }: SourceSpec): Mirror[] =>
   [...presetMirrors(zone), ...mirrors.files].map((row) => ({
     ...row,
-    ...(row.caPath !== undefined && { caPath: absolute(row.caPath) }),
+    ...(row.caPath !== undefined && { caPath: localPath(row.caPath) }),
   }));
 
 /**

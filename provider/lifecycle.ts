@@ -194,15 +194,8 @@ function context(world: World, definition: Definition, { resource }: Common): Co
 }
 
 /** What is of the cluster as a whole now stands elsewhere, so its former host only forgets it: the cluster lives on. */
-async function releaseFormer(
-  definition: Definition,
-  world: World,
-  olds: Inputs | undefined,
-  owner: string,
-  ctx: Context,
-): Promise<void> {
-  if (olds === undefined || !isOutputs(olds)) return;
-  const { host } = parse(definition, inputsIn(olds)).common;
+async function releaseFormer(world: World, olds: Inputs, owner: string, ctx: Context): Promise<void> {
+  const { host } = storedCommon(inputsIn(olds));
   await world
     .connect(host)
     .then((former) => revert(former, owner, true, ctx))
@@ -235,8 +228,8 @@ async function converge(
   try {
     const { notes } = await apply(remote, work, seen, ctx);
     for (const note of notes) world.tell(resource.urn, note, "warning");
-    if (definition.ofCluster && before && before.machineId !== facts.machineId)
-      await releaseFormer(definition, world, olds, work.owner, ctx);
+    if (definition.ofCluster && olds && before && before.machineId !== facts.machineId)
+      await releaseFormer(world, olds, work.owner, ctx);
     return { ...inputs, schema: schemaVersion, facts, drift: [], ...(await revealed(definition, parsed, remote)) };
   } catch (error) {
     const cause = error instanceof Error ? error : new Error(String(error));

@@ -1,10 +1,7 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
 import { z } from "zod";
+import { localPath, sha256Of } from "../../artifacts";
 import { UserError } from "../../provider/errors";
 import type { ImageArchive } from "../images";
-import { localPath } from "./local-path";
 
 const dockerManifest = z.array(z.object({ RepoTags: z.array(z.string()).nullish() }));
 const ociIndex = z.object({
@@ -45,15 +42,9 @@ async function namesIn(path: string): Promise<string[]> {
   return [...new Set(found.flat().filter((name) => name !== undefined))].sort();
 }
 
-async function sumOf(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  await pipeline(createReadStream(path, { highWaterMark: 1024 * 1024 }), hash);
-  return hash.digest("hex");
-}
-
 async function read(written: string): Promise<ImageArchive> {
   const path = localPath(written);
-  const [images, sha256] = await Promise.all([namesIn(path), sumOf(path)]).catch((error: unknown) => {
+  const [images, sha256] = await Promise.all([namesIn(path), sha256Of(path)]).catch((error: unknown) => {
     throw what(written, `cannot be read (${error instanceof Error ? error.message : String(error)})`);
   });
   if (images.length === 0) throw what(written, "names no image");

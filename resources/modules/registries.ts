@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
+import { localPath } from "../../artifacts";
 import { UserError } from "../../provider/errors";
 import type { ClusterSpec } from "../config";
-import { localPath } from "./local-path";
 
 interface Place {
   url: string;
