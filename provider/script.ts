@@ -133,8 +133,15 @@ IFS= read -r id <"$L/$key/id" || :; m undo "$id"
 release "$key" ${owner} 2>&1 || { m fail undo $? "$id"; exit 1; }
 done`;
 
+interface Making {
+  readonly owner: string;
+  /** Checksums of the bodies that several steps need. */
+  readonly shared: readonly string[];
+  readonly answers: Changes["answers"];
+}
+
 /** Steps in a shell of their own, so that a time limit can end it with all its children. */
-function makePiece(items: readonly Item[], owner: string, answers: Changes["answers"]): Command {
+function makePiece(items: readonly Item[], { owner, shared, answers }: Making): Command {
   const seconds = Math.max(...items.map(({ step }) => step.timeout ?? 300));
   const pieces = items.map(({ step, s }) => {
     const answer = answers.get(s);
@@ -148,7 +155,7 @@ make_one ${s} ${keyOf(step.id)}`;
   return sh`${heredoc(
     sh`timeout -k 10 ${seconds} /bin/sh -s 2>&1 9>&-`,
     nothing,
-    lines(sh`. ${libPath}; S=$S/${owner}`, ...pieces),
+    lines(sh`. ${libPath}; S=$S/${owner} shared=${shared.join(" ")}`, ...pieces),
   )}
 code=$?; case $code in 0) ;; 1) exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
 }
@@ -188,14 +195,14 @@ function groups(steps: readonly Item[]): Item[][] {
   return result;
 }
 
-function groupPiece(group: readonly Item[], owner: string, answers: Changes["answers"]): Command {
+function groupPiece(group: readonly Item[], making: Making): Command {
   const [first] = group;
   if (!first) return nothing;
   const shells = groupOf(first.step) === quick ? [group] : group.map((item) => [item]);
   return lines(
-    ...group.map(({ step, s }) => recordPiece(step, s, owner)),
+    ...group.map(({ step, s }) => recordPiece(step, s, making.owner)),
     sh`enter_prepared || { m fail ${first.s} record; exit 1; }`,
-    ...shells.map((items) => makePiece(items, owner, answers)),
+    ...shells.map((items) => makePiece(items, making)),
   );
 }
 
@@ -225,6 +232,9 @@ export interface Changes {
 /** One script that takes the lock, undoes what is no longer wanted, makes what differs, looks again and verifies. */
 export function makeScript(mark: string, work: Work, changes: Changes, holder: Holder): Command {
   const chosen = work.steps.flatMap((step, s) => (changes.make.includes(s) ? [{ step, s }] : []));
+  const sums = chosen.flatMap(({ step }) => step.bodies?.map(({ sha256 }) => sha256) ?? []);
+  const shared = sums.filter((sum, i) => sums.indexOf(sum) < i);
+  const making: Making = { owner: work.owner, shared, answers: changes.answers };
   return changing(
     mark,
     holder,
@@ -232,7 +242,7 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     sh`[ -z "$waited" ] || exit ${lookAgain}`,
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
     ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),
-    ...groups(chosen).map((group) => groupPiece(group, work.owner, changes.answers)),
+    ...groups(chosen).map((group) => groupPiece(group, making)),
     sh`reload_units || { m fail reload $?; exit 1; }`,
     ...(work.verify ? [verifyPiece(work.verify)] : []),
     sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} || exit 1; m end`,

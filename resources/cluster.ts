@@ -9,6 +9,7 @@ import {
   type ClusterInput,
   type ClusterSpec,
 } from "./config";
+import { equip } from "./modules/equipment";
 import { archivesOf, filesOf } from "./modules/files";
 import { prepareHosts, type ReadyMachine, type Surroundings } from "./modules/host";
 import { makeKubernetes } from "./modules/kubernetes";
@@ -16,7 +17,6 @@ import { hostsEntries } from "./modules/names";
 import { splitOutputs } from "./modules/outputs";
 import { checkHosts } from "./modules/preflight";
 import { registriesOf } from "./modules/registries";
-import { installRuntime } from "./modules/runtime";
 
 /** As in cluster.yaml; addresses, users and credentials of hosts may be Outputs of other resources. */
 export type ClusterArgs = Omit<ClusterInput, "hosts"> & { hosts: DeepInput<ClusterInput["hosts"][number]>[] };
@@ -54,7 +54,7 @@ function installKubernetes(prepared: readonly ReadyMachine[], surroundings: Surr
     registries: registriesOf(spec),
     archives: archivesOf(spec),
   };
-  const equipped = prepared.map((machine) => installRuntime(machine, settings));
+  const equipped = prepared.map((machine) => equip(machine, settings));
   return makeKubernetes(equipped, settings);
 }
 

@@ -9,6 +9,7 @@ export { Images } from "./images";
 export { Kernel } from "./kernel";
 export { Kubeconfig } from "./kubeconfig";
 export { KubernetesNode } from "./kubernetes-node";
+export { KubernetesPrograms } from "./kubernetes-programs";
 export { Limits } from "./limits";
 export { NodeSettings } from "./node-settings";
 export { Packages } from "./packages";

@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { ARCHES, fileFor, sources } from "../artifacts";
 import { component } from "../provider/component";
 import { hostSpec } from "../provider/ssh/spec";
-import { binary, data, file, template, unit } from "../provider/steps";
+import { data, file, template, unit } from "../provider/steps";
 import { controlPlane, initConfiguration } from "./kubernetes/kubeadm-config";
 import { kubeletDropIn } from "./kubernetes/kubelet";
 import { leave } from "./kubernetes/leave";
@@ -10,16 +9,12 @@ import { member, short } from "./kubernetes/member";
 import { kubeadmConf } from "./kubernetes/paths";
 import { controlPlaneSettings, proxySettings } from "./kubernetes/settings";
 
-const noUpgrade = "kubexm does not upgrade running clusters yet; write the version back";
 const rebuilt = "running pods and certificates hang on it; write it back, or destroy the cluster and make it anew";
 
 export const KubernetesNode = component({
   kind: "KubernetesNode",
-  about: "A node of Kubernetes by kubeadm: programs, kubelet, and its place in the cluster, from joining to leaving.",
+  about: "A node of Kubernetes by kubeadm: kubelet, and its place in the cluster, from joining to leaving.",
   args: z.object({
-    version: z.string().describe("Version of Kubernetes"),
-    arch: z.enum(ARCHES).optional().describe("Processor, where it is known before the host is asked"),
-    sources: sources.prefault({}).describe("Where the files are downloaded from"),
     name: z.string().describe("Name of the node"),
     role: z.enum(["master", "worker"]).describe("master: with a control plane"),
     tainted: z.boolean().default(false).describe("A master that takes no pods of the workload"),
@@ -41,17 +36,13 @@ export const KubernetesNode = component({
       .describe("How the node is emptied before it goes"),
   }),
   fixed: {
-    version: noUpgrade,
     role: "take the host out of its groups, run up, and add it again",
     "controlPlane.cluster.networking": rebuilt,
     "controlPlane.cluster.etcd": rebuilt,
     "controlPlane.cluster.controlPlaneEndpoint": rebuilt,
   },
-  steps: (args, facts) => {
-    const arch = args.arch ?? facts.arch;
-    const { version, name, role, addresses, endpoint, port, kubelet, kubeletArgs, ignorePreflightErrors } = args;
-    const from = (program: "kubeadm" | "kubelet" | "kubectl") =>
-      binary(`/usr/local/bin/${program}`, fileFor(program, version, arch, args.sources));
+  steps: (args) => {
+    const { name, role, addresses, endpoint, port, kubelet, kubeletArgs, ignorePreflightErrors } = args;
     const [address = ""] = addresses;
     const registration = { name, tainted: args.tainted, ignored: ignorePreflightErrors };
     const local = { address, port };
@@ -61,7 +52,6 @@ export const KubernetesNode = component({
         : undefined;
     const settings = short(init?.configuration.cluster ?? {});
     const etcdDir = init?.configuration.cluster.etcd.local.dataDir;
-    const program = from("kubelet");
     const service = template("/etc/systemd/system/kubelet.service", "kubernetes/kubelet.service", {});
     const environment = template("/etc/systemd/system/kubelet.service.d/10-kubexm.conf", "kubernetes/kubelet.conf", {
       args: [`--node-ip=${addresses.join(",")}`, `--hostname-override=${name}`, ...kubeletArgs].join(" "),
@@ -70,9 +60,6 @@ export const KubernetesNode = component({
     return [
       ...["/etc/kubernetes", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"].map((path) => data(path)),
       ...(etcdDir === undefined ? [] : [data(etcdDir, "0700")]),
-      from("kubeadm"),
-      from("kubectl"),
-      program,
       service,
       environment,
       configuration,
@@ -95,7 +82,7 @@ export const KubernetesNode = component({
       unit("kubelet.service", {
         enabled: true,
         running: true,
-        restartOn: [program, service, environment, configuration],
+        restartOn: [service, environment, configuration],
       }),
     ];
   },

@@ -10,11 +10,12 @@ look_binary() { # PATH: hashing 100 MB at every look costs seconds, so an untouc
   fi
   look_path "$1"
 }
-put_staged() { # SHA256 PATH MODE OWNER:GROUP
+put_staged() { # SHA256 PATH MODE OWNER:GROUP: moved there, unless another step needs it too
   need_dir "${2%/*}" || return 1
   tmp=$(beside "$2")
   gone "$tmp"
-  cp -- "$S/$1" "$tmp" && settle "$tmp" "$2" "$3" "$4" || return 1
+  case " $shared " in *" $1 "*) take='cp --' ;; *) take='mv -T --' ;; esac
+  $take "$S/$1" "$tmp" && settle "$tmp" "$2" "$3" "$4" || return 1
   printf '%s %s\n' "$(stamp_of "$2")" "$1" >stamp
 }
 manifest() { # ROOT LIST: what is there of the listed files, without reading them

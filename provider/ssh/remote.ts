@@ -37,6 +37,6 @@ export interface Remote {
   readonly name: string;
   /** Runs the script with `/bin/sh`, the text on stdin; stdin of the script's own commands is empty. */
   run(script: Command, options?: RunOptions): Promise<RunResult>;
-  /** Root-owned, mode 0600, sha256 checked on the host. */
+  /** Root-owned, mode 0600, sha256 checked on the host; not synced, as whoever gives it its final place does that. */
   upload(upload: Upload): Promise<void>;
 }

@@ -5,12 +5,12 @@ import { Flannel } from "../flannel";
 import { Kubeconfig } from "../kubeconfig";
 import { KubernetesNode } from "../kubernetes-node";
 import { NodeSettings } from "../node-settings";
-import { archOf, type ReadyMachine } from "./host";
-import type { RuntimeSettings } from "./runtime";
+import type { ReadyMachine } from "./host";
+import type { EquipmentSettings } from "./equipment";
 import { controlPlaneOf, kubeletOf } from "./kubeadm";
 
 /** The cluster itself: first master, further masters one after another, workers side by side. Returns its kubeconfig. */
-export function makeKubernetes(machines: readonly ReadyMachine[], settings: RuntimeSettings): pulumi.Output<string> {
+export function makeKubernetes(machines: readonly ReadyMachine[], settings: EquipmentSettings): pulumi.Output<string> {
   const { cluster, spec, opts } = settings;
   const { masters, workers } = nodesOf(machines, spec);
   const [first, ...others] = masters;
@@ -54,7 +54,7 @@ function nodesOf(machines: readonly ReadyMachine[], spec: ClusterSpec): { master
 }
 
 /** What all masters tell kubeadm. */
-function controlPlaneFor(masters: readonly Node[], { cluster, spec, addresses }: RuntimeSettings) {
+function controlPlaneFor(masters: readonly Node[], { cluster, spec, addresses }: EquipmentSettings) {
   return pulumi.all([addresses, pulumi.all(masters.map(({ address }) => address))]).apply(([all, reached]) => {
     // kubeadm adds the addresses that a master has within the cluster.
     const inside = Object.values(all).flatMap(commaParts);
@@ -71,12 +71,11 @@ interface Group {
 function makeNode(
   node: Node,
   { masters, controlPlane }: Group,
-  { cluster, spec, sources, addresses, opts }: RuntimeSettings,
+  { cluster, spec, addresses, opts }: EquipmentSettings,
   after: readonly pulumi.Resource[],
 ): pulumi.Resource {
   const { host, forget, about, role, works, ready } = node;
   const { kubernetes, controlPlaneEndpoint } = spec;
-  const { kubernetes: version } = versionsFor(spec);
   const first = masters[0]?.about.name;
   const others = masters.filter((master) => master.about.name !== about.name).map((master) => master.host.spec);
   const own = addresses.apply((all) => commaParts(all[about.name] ?? ""));
@@ -85,9 +84,6 @@ function makeNode(
     {
       host,
       forget,
-      version,
-      ...archOf(node),
-      sources,
       name: about.name,
       role,
       tainted: role === "master" && !works,
@@ -109,7 +105,7 @@ function makeNode(
 }
 
 /** Where the endpoint's name leads to: the load balancer, else the first master. */
-const endpointOf = (spec: ClusterSpec, addresses: RuntimeSettings["addresses"], first: string) => {
+const endpointOf = (spec: ClusterSpec, addresses: EquipmentSettings["addresses"], first: string) => {
   const { lb_address: balancer } = spec.controlPlaneEndpoint;
   return balancer === "" ? addresses.apply((all) => all[first] ?? "") : balancer;
 };
@@ -122,7 +118,7 @@ function sansOf({ kubernetes, controlPlaneEndpoint }: ClusterSpec, more: readonl
 
 function installNetwork(
   first: Node,
-  { cluster, spec, opts }: RuntimeSettings,
+  { cluster, spec, opts }: EquipmentSettings,
   start: pulumi.Resource,
 ): pulumi.Resource {
   const image = (part: string) => imagesFor(versionsFor(spec)).find((name) => name.includes(part)) ?? "";

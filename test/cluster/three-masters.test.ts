@@ -43,11 +43,9 @@ const stages: readonly Stage[] = [
     name: "a master's host dies: the others serve on",
     act: async (cluster) => {
       probe = await startProbe(cluster, "m2", "m3", "m2");
-      const { asked: before } = await probe.count();
       await stopHost(cluster.host("m1"), true);
       await cluster.kubectl("create configmap written-after --from-literal=a=b", "m2");
       assert.equal(await cluster.kubectl("get configmap written-after -o 'jsonpath={.data.a}'", "m3"), "b");
-      assert.ok(before >= 0);
     },
   },
   {
@@ -72,7 +70,7 @@ const stages: readonly Stage[] = [
     act: async (cluster) => {
       const { failed, asked } = await probe.count();
       assert.ok(asked > 100, `${asked} requests`);
-      assert.ok(failed * 10 < asked, `${failed} of ${asked} requests of a pod to another node failed`);
+      assert.ok(failed.length * 10 < asked, `of ${asked} requests of a pod to another node: ${failed.join("\n")}`);
       await cluster.kubectl("delete pod client echo --grace-period=0 --force", "m2");
       cluster.edit((spec) => dropHost(spec, "m3"));
       await cluster.kubexm(["up"]);

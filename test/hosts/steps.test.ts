@@ -171,6 +171,12 @@ const cases: readonly StepCase[] = [
     then: { steps: [steps.binary("/usr/local/bin/kx-tool", newer)], holds: 'test "$(kx-tool)" = two' },
   },
   {
+    name: "binary: one program in two places",
+    steps: [steps.binary("/usr/local/bin/kx-one", program), steps.binary("/opt/kx/two", program, { mode: "0700" })],
+    holds: 'test "$(kx-one)" = one && test "$(/opt/kx/two)" = one && test "$(stat -c %a /opt/kx/two)" = 700',
+    drifts: [{ by: "rm /opt/kx/two", step: "path /opt/kx/two" }],
+  },
+  {
     name: "archive: stripped, over a file that was there, then another version",
     given: "mkdir -p /opt/kx/bin; echo mine >/opt/kx/bin/b; echo other >/opt/kx/keep",
     steps: [steps.archive("/opt/kx", pack, { strip: 2 })],

@@ -3,10 +3,11 @@ import { imagesFor, versionsFor, type Sources } from "../../artifacts";
 import type { ClusterSpec, Role } from "../config";
 import { Containerd } from "../containerd";
 import { Images, type ImageArchive } from "../images";
+import { KubernetesPrograms } from "../kubernetes-programs";
 import { archOf, type ReadyMachine, type Surroundings } from "./host";
 import { loginsOf, type registriesOf } from "./registries";
 
-export interface RuntimeSettings extends Surroundings {
+export interface EquipmentSettings extends Surroundings {
   sources: pulumi.Input<Sources>;
   /** Where images come from; certificates are read from this machine, once for all hosts. */
   registries: ReturnType<typeof registriesOf>;
@@ -20,12 +21,12 @@ const onMastersOnly = /\/(kube-apiserver|kube-controller-manager|kube-scheduler|
 const imagesOf = (spec: ClusterSpec, roles: readonly Role[]): string[] =>
   imagesFor(versionsFor(spec)).filter((image) => roles.includes("master") || !onMastersOnly.test(image));
 
-/** A container runtime, and the images of Kubernetes in it. */
-export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings): ReadyMachine {
+/** What a node needs before its turn to join has come: a container runtime, the images in it, and Kubernetes' programs. */
+export function equip(machine: ReadyMachine, settings: EquipmentSettings): ReadyMachine {
   const { host, roles, forget, ready } = machine;
   const { cluster, spec, sources, registries, archives, opts } = settings;
   if (!roles.includes("master") && !roles.includes("worker")) return machine;
-  const { containerd: version, runc, crictl, cniPlugins, pause } = versionsFor(spec);
+  const { kubernetes, containerd: version, runc, crictl, cniPlugins, pause } = versionsFor(spec);
   const { config, existing } = spec.kubernetes.containerRuntime.containerd;
   const runtime = new Containerd(
     `${cluster}-${host.name}-containerd`,
@@ -52,5 +53,10 @@ export function installRuntime(machine: ReadyMachine, settings: RuntimeSettings)
     { host, forget, images: imagesOf(spec, roles), archives },
     { ...opts, dependsOn: runtime },
   );
-  return { ...machine, ready: [...ready, runtime, images] };
+  const programs = new KubernetesPrograms(
+    `${cluster}-${host.name}-programs`,
+    { host, forget, version: kubernetes, ...archOf(machine), sources },
+    { ...opts, dependsOn: [...ready] },
+  );
+  return { ...machine, ready: [...ready, runtime, images, programs] };
 }
