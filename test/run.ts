@@ -10,13 +10,16 @@ import { type Tally, describeTally, nothing, sum } from "./harness/tally.js";
 
 interface Tier {
   name: string;
-  /** Files at once. */
-  width: number;
   minutesPerFile: number;
   /** Its files make labs, and take long. */
   labs: boolean;
   /** Why no test of this tier can run here. */
   problem: () => string | undefined;
+}
+
+interface Job {
+  tier: Tier;
+  file: string;
 }
 
 const repo = join(__dirname, "..", "..");
@@ -27,11 +30,14 @@ const noHosts = () =>
     : "needs root, or a running Docker that this user may use: run it with sudo, or leave it out with npm run test:unit";
 
 const TIERS: readonly Tier[] = [
-  { name: "unit", width: availableParallelism(), minutesPerFile: 1, labs: false, problem: () => undefined },
-  // They mostly wait: for systemd, apt, clocks.
-  { name: "hosts", width: 2, minutesPerFile: 20, labs: true, problem: noHosts },
-  { name: "cluster", width: 1, minutesPerFile: 25, labs: true, problem: noHosts },
+  { name: "unit", minutesPerFile: 1, labs: false, problem: () => undefined },
+  // Its files take longest: they come before those of hosts.
+  { name: "cluster", minutesPerFile: 40, labs: true, problem: noHosts },
+  { name: "hosts", minutesPerFile: 40, labs: true, problem: noHosts },
 ];
+
+/** Files with labs mostly wait: for systemd, apt, kubelet, clocks. */
+const LABS_AT_ONCE = 3;
 
 const stop = new AbortController();
 
@@ -82,29 +88,39 @@ function filesOf(tier: Tier): string[] {
 
 const label = (file: string) => relative(__dirname, file).replace(/\.js$/, ".ts");
 
-async function runTier(tier: Tier, files: readonly string[], testName: string | undefined): Promise<Tally> {
-  const problem = files.length > 0 ? tier.problem() : undefined;
-  if (problem !== undefined) {
-    const tally = failed(tier.name, problem);
-    report(tier.name, tally, 0, "");
-    return tally;
+async function runJob({ tier, file }: Job, testName: string | undefined): Promise<FileRun> {
+  if (stop.signal.aborted) return { ...failed(label(file), `not run: ${messageOf(stop.signal.reason)}`), ...unheard };
+  const told = tier.labs ? progress(label(file)) : undefined;
+  const timeoutMs = tier.minutesPerFile * 60_000;
+  const done = await runFile(file, { timeoutMs, signal: stop.signal, testName });
+  told?.done();
+  const left = tier.labs ? await sweepLabs() : nothing();
+  const none = testName === undefined && !ran(done) ? failed(label(file), "it holds no test") : nothing();
+  const all = { ...done, ...sum([done, left, none]) };
+  if (ran(all)) report(label(file), all, done.seconds, done.output);
+  return all;
+}
+
+const ran = ({ passed, failed, skipped }: Tally) => passed + failed + skipped > 0;
+
+/** Tells of tiers that cannot run here, and runs the files of the others, so many at once. */
+async function runTiers(chosen: readonly Chosen[], width: number, testName: string | undefined): Promise<Tally> {
+  const tallies: Tally[] = [];
+  const jobs: Job[] = [];
+  for (const { tier, files } of chosen) {
+    const problem = files.length > 0 ? tier.problem() : undefined;
+    if (problem === undefined) jobs.push(...files.map((file) => ({ tier, file })));
+    else {
+      tallies.push(failed(tier.name, problem));
+      report(tier.name, failed(tier.name, problem), 0, "");
+    }
   }
-  const one = async (file: string): Promise<FileRun> => {
-    if (stop.signal.aborted) return { ...failed(label(file), `not run: ${messageOf(stop.signal.reason)}`), ...unheard };
-    const told = tier.labs ? progress(label(file)) : undefined;
-    const timeoutMs = tier.minutesPerFile * 60_000;
-    const done = await runFile(file, { timeoutMs, signal: stop.signal, testName });
-    told?.done();
-    const left = tier.labs ? await sweepLabs() : nothing();
-    const all = { ...done, ...sum([done, left]) };
-    if (all.passed + all.failed + all.skipped > 0) report(label(file), all, done.seconds, done.output);
-    return all;
-  };
-  const tally = sum(await inOrder(files, tier.width, one));
-  const ran = tally.passed + tally.failed + tally.skipped > 0;
-  return ran || files.length === 0 || testName !== undefined
-    ? tally
-    : sum([tally, failed(tier.name, "no test ran, though there are test files")]);
+  return sum([...tallies, ...(await inOrder(jobs, width, (job) => runJob(job, testName)))]);
+}
+
+interface Chosen {
+  tier: Tier;
+  files: readonly string[];
 }
 
 /** A pattern that is found in the path of a file chooses files, any other one chooses tests by name. */
@@ -130,10 +146,12 @@ async function main(tierName: string | undefined, pattern: string | undefined): 
   if (tiers.length === 0) throw new UserError(`usage: npm test, or npm run test:${TIERS.map((t) => t.name).join("|")}`);
   const { chosen, testName } = choose(tiers, pattern);
   const tallies = tierName === "all" && pattern === undefined ? [await style()] : [];
-  for (const { tier, files } of chosen) tallies.push(await runTier(tier, files, testName));
+  const quick = chosen.filter(({ tier }) => !tier.labs);
+  tallies.push(await runTiers(quick, availableParallelism(), testName));
+  const labs = chosen.filter(({ tier }) => tier.labs);
+  tallies.push(await runTiers(labs, LABS_AT_ONCE, testName));
   const tally = sum(tallies);
-  const ran = tally.passed + tally.failed + tally.skipped > 0;
-  return ran ? tally : sum([tally, failed("tests", `nothing is called ${pattern ?? tierName}`)]);
+  return ran(tally) ? tally : sum([tally, failed("tests", `nothing is called ${pattern ?? tierName}`)]);
 }
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
