@@ -26,6 +26,7 @@ function text({ drift, unseen, hosts }: DriftReport): string {
     ),
     ...unseen.map(({ host: name, why }) => `${name}  could not be looked at: ${why}`),
     `${plural(drift.length, "difference")} on ${plural(hosts, "host")}${unseen.length > 0 ? `, ${plural(unseen.length, "host")} not seen` : ""}`,
+    ...(drift.length > 0 ? ["kubexm up --refresh puts it right"] : []),
   ].join("\n");
 }
 

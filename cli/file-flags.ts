@@ -8,11 +8,16 @@ const OPTIONS = {
 } as const;
 
 /** The flags of the verbs that only tell something about a cluster file. */
-export function fileFlags(verb: string, argv: readonly string[]) {
+export function fileFlags(verb: string, argv: readonly string[], { json = true } = {}) {
+  const refuse = (reason: string) =>
+    new UsageError(`kubexm ${verb}: ${reason}; flags are --file ${json ? "--json " : ""}--help`);
   try {
-    return parseArgs({ args: [...argv], options: OPTIONS, strict: true, allowPositionals: false }).values;
+    const { values } = parseArgs({ args: [...argv], options: OPTIONS, strict: true, allowPositionals: false });
+    if (values.json && !json) throw refuse("Unknown option '--json'");
+    return values;
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     const [reason = ""] = error instanceof Error ? error.message.split(/\.\s|\n/) : [];
-    throw new UsageError(`kubexm ${verb}: ${reason}; flags are --file --json`);
+    throw refuse(reason);
   }
 }

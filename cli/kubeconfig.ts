@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { UserError } from "../toolchain/errors.js";
 import { fileFlags } from "./file-flags.js";
 import type { Home } from "./home.js";
@@ -21,7 +21,7 @@ export function writeKubeconfig(home: Pick<Home, "dir">, text: string): string {
 }
 
 export async function kubeconfigCommand(argv: readonly string[]): Promise<number> {
-  const { file, help } = fileFlags("kubeconfig", argv);
+  const { file, help } = fileFlags("kubeconfig", argv, { json: false });
   if (help) {
     console.log(HELP);
     return 0;
@@ -30,6 +30,6 @@ export async function kubeconfigCommand(argv: readonly string[]): Promise<number
   const text = resources.find(({ type }) => type.endsWith(":Kubeconfig"))?.outputs["revealed"];
   if (typeof text !== "string" || text === "")
     throw new UserError(`there is no cluster of ${file} yet: kubexm up -f ${file} makes it`);
-  console.log(relative(process.cwd(), writeKubeconfig(home, text)));
+  console.log(writeKubeconfig(home, text));
   return 0;
 }

@@ -26,6 +26,12 @@ export function hostOf({ urn, old, new: now }: StepEventMetadata): string {
   return isRecord(host) && typeof host["name"] === "string" ? host["name"] : nameOf(urn);
 }
 
+/** The component, and the node that it is about where that is another than the host it works on. */
+function labelOf({ type, old, new: now }: StepEventMetadata): string {
+  const node: unknown = (now ?? old)?.inputs["node"];
+  return typeof node === "string" ? `${kindOf(type)} ${node}` : kindOf(type);
+}
+
 /** The arguments that differ, by name. */
 export function changedKeys({ op, old, new: now }: StepEventMetadata): string[] {
   if (op !== "update" && op !== "replace") return [];
@@ -125,7 +131,7 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
   function begin(metadata: StepEventMetadata): Work {
     const work: Work = {
       host: hostOf(metadata),
-      kind: kindOf(metadata.type),
+      kind: labelOf(metadata),
       since: Date.now(),
       doing: OPS[metadata.op]?.doing ?? metadata.op,
     };

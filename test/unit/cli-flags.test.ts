@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { demoArguments, demoHosts } from "../../cli/demo.js";
 import { FLAGS, type PulumiVerb, pulumiArguments } from "../../cli/flags.js";
+import { kubeconfigCommand } from "../../cli/kubeconfig.js";
 import { UsageError } from "../../cli/usage.js";
 
 const plain = { file: "cluster.yaml", yes: false, json: false, options: {} };
@@ -40,6 +41,13 @@ for (const [verb, argv, say] of [
       (error) => error instanceof UsageError && say.test(error.message) && !error.message.includes("\n"),
     );
   });
+
+test("kubexm kubeconfig --json is refused, as it prints a path", async () => {
+  await assert.rejects(
+    kubeconfigCommand(["--json"]),
+    /^UsageError: kubexm kubeconfig: .*'--json'; flags are --file --help$/,
+  );
+});
 
 test("every flag belongs to a verb", () => {
   const verbs: readonly PulumiVerb[] = ["preview", "up", "refresh", "destroy"];

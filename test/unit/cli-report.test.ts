@@ -88,6 +88,12 @@ for (const { what, verb = "up", plan = false, events, lines, counts, problems = 
     counts: { created: 1 },
   },
   {
+    what: "a create on a master that is about another node",
+    events: both({ op: "create", is: { node: "w1" } }),
+    lines: ["m1 + Chrony w1 created in T"],
+    counts: { created: 1 },
+  },
+  {
     what: "an unchanged resource: no line",
     events: both({ op: "same", was: {}, is: {} }),
     lines: [],

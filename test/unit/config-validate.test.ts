@@ -42,7 +42,7 @@ const CASES: [string[], number, RegExp, RegExp][] = [
   [["--file", "faulty.yaml"], 1, /faulty\.yaml:8:40 spec\.roleGroups\.worker\[0\]: "w2": w2 is not among hosts/, /^$/],
   [["-f", "none.yaml"], 2, /^$/, /^none\.yaml: there is no such file; name the cluster file with -f\n$/],
   [[], 2, /^$/, /^cluster\.yaml: there is no such file/],
-  [["--colour"], 2, /^$/, /^kubexm validate: Unknown option '--colour'.*flags are --file --json\n$/],
+  [["--colour"], 2, /^$/, /^kubexm validate: Unknown option '--colour'.*flags are --file --json --help\n$/],
   [["--help"], 0, /exit code: 0 nothing is wrong/, /^$/],
 ];
 
