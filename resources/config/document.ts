@@ -176,7 +176,10 @@ export function readYaml(written: string): YamlFile {
     };
 
   const document = parseDocument(text, { prettyErrors: false, stringKeys: true, logLevel: "error" });
-  const faults = [...document.errors, ...document.warnings];
+  const every = [...document.errors, ...document.warnings];
+  // What comes after a tab is out of place for no other reason.
+  const tabs = every.filter(({ code }) => code === "TAB_AS_INDENT");
+  const faults = tabs.length > 0 ? tabs : every;
   const syntax = faults.map((error) => problem(position(error.pos[0]), adviceOf(error)));
   const broken = faults.some(({ code }) => code !== "DUPLICATE_KEY");
   if (broken) return { ...nothing, problems: [...lookalikes, ...syntax] };

@@ -154,7 +154,7 @@ const FAULTS: [string, (text: string) => string, RegExp][] = [
     /spec\.hosts\[0\]\.taints\[0\]: "a=b": is not a taint key=value:Effect/,
   ],
   ["duplicate key", (t) => `${t}kind: Cluster\n`, /^f:10:1 the key stands here twice; write it once/],
-  ["tab", (t) => t.replace("  hosts:", "\thosts:"), /^f:6:1 a tab is used to indent; write spaces/],
+  ["tab", (t) => t.replace("  hosts:", "\thosts:"), /^f:6:1 a tab is used to indent; write spaces$/],
   ["indentation", (t) => t.replace("  roleGroups:", "   roleGroups:"), /^f:8:/],
   ["open bracket", (t) => t.replace("[m1]", "[m1"), /^f:\d+:\d+ /],
   ["two documents", (t) => `${t}---\n${t}`, /^f:10:1 a second document begins/],
