@@ -36,7 +36,7 @@ interface Catalogue {
   containerdTested: Record<string, string[]>;
   common: { runc: string; cniPlugins: string; crictl: string; flannel: string; flannelCni: string };
   images: string[];
-  zones: Record<string, { url: string; replaces: string }[]>;
+  zones: Record<string, { files: { url: string; replaces?: string }[]; images: { registry: string; url: string }[] }>;
 }
 
 type Checksums = Record<FileName, Record<string, Partial<Record<Arch, string>>>>;
@@ -89,7 +89,9 @@ export const common = () => catalogue().common;
 export const imageNames = () => catalogue().images;
 
 export const presetMirrors = (zone: string): Mirror[] =>
-  (catalogue().zones[zone] ?? []).map((row) => ({ ...row, ownChecksums: false }));
+  (catalogue().zones[zone]?.files ?? []).map((row) => ({ ...row, ownChecksums: false }));
+
+export const presetImageMirrors = (zone: string) => catalogue().zones[zone]?.images ?? [];
 
 export const fill = (text: string, values: Readonly<Record<string, string>>) =>
   text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);

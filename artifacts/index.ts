@@ -1,4 +1,4 @@
-export { ARCHES, FILES, minors, type Arch, type FileId, type FileName } from "./catalogue";
+export { ARCHES, FILES, minors, presetImageMirrors, type Arch, type FileId, type FileName } from "./catalogue";
 export { fetchFile } from "./fetch";
 export { fileFor } from "./files";
 export { localPath } from "./local-path";

@@ -100,7 +100,7 @@ function reader() {
 }
 
 const mirrorsOf = ({ zone, mirrors }: SourceSpec): Mirror[] =>
-  [...presetMirrors(zone), ...mirrors.files].map((row) => ({
+  [...mirrors.files, ...presetMirrors(zone)].map((row) => ({
     ...row,
     ...(row.caPath !== undefined && { caPath: localPath(row.caPath) }),
   }));

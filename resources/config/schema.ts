@@ -156,7 +156,7 @@ export const sections = z.strictObject({
   host: z.string().default("").describe("More lines for the hosts file of every host: `192.0.2.9 name …`"),
   dns: dns.prefault({}).describe("DNS within the cluster"),
   extra: extra.prefault({}).describe("More names and DNS servers for every host"),
-  zone: z.enum(["", "cn"]).default("").describe("cn: download from mirrors within China"),
+  zone: z.enum(["", "cn"]).default("").describe("cn: files and images from public mirrors within China first"),
   mirrors: mirrors.prefault({}).describe("Where files and images come from"),
   ignorePreflight,
 });

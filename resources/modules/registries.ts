@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { localPath } from "../../artifacts";
+import { localPath, presetImageMirrors } from "../../artifacts";
 import { UserError } from "../../provider/errors";
 import type { ClusterSpec } from "../config";
 
@@ -27,7 +27,7 @@ function certificate(path: string, where: string): string {
 
 const withScheme = (address: string) => (/^https?:\/\//.test(address) ? address : `https://${address}`);
 
-function mirrorsByRegistry({ mirrors, kubernetes }: ClusterSpec): Map<string, Place[]> {
+function mirrorsByRegistry({ zone, mirrors, kubernetes }: ClusterSpec): Map<string, Place[]> {
   const rows = [
     ...mirrors.images.map(({ registry, url, caPath, skipTLSVerify }) => ({
       registry,
@@ -41,6 +41,7 @@ function mirrorsByRegistry({ mirrors, kubernetes }: ClusterSpec): Map<string, Pl
       registry: "docker.io",
       place: { url: withScheme(address) },
     })),
+    ...presetImageMirrors(zone).map(({ registry, url }) => ({ registry, place: { url } })),
   ];
   const names = [...new Set(rows.map(({ registry }) => registry))];
   return new Map(
