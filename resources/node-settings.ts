@@ -7,7 +7,7 @@ import { kubectl } from "./kubernetes/paths";
 export const NodeSettings = component({
   kind: "NodeSettings",
   ofCluster: true,
-  about: "Labels and taints of a node, set on a master; waits until the node is ready.",
+  about: "Labels and taints of a node, set on a master; waits until the node is ready and has its pod network.",
   args: z.object({
     node: z.string().describe("Name of the node"),
     labels: z.record(z.string(), z.string()).default({}).describe("Labels"),
@@ -24,8 +24,11 @@ export const NodeSettings = component({
   ],
   verify: ({ node, patience }) => ({
     title: `${node} is ready`,
-    test: sh`why=$(${kubectl} --request-timeout 10s get node ${node} -o ${'jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}'}) || { echo "$why"; return 1; }
-case $why in "True "*) ;; *) echo "not ready: $why"; return 1 ;; esac`,
+    // A node counts as ready as soon as its network is configured; that it works is told by the network's own pod.
+    test: sh`conditions=$(${kubectl} --request-timeout 10s get node ${node} -o ${'jsonpath={range .status.conditions[*]}{.type}={.status} {.message}{"\\n"}{end}'}) || { echo "$conditions"; return 1; }
+of() { printf '%s\n' "$conditions" | sed -n "s/^$1=//p"; }
+case $(of Ready) in "True "*) ;; *) echo "not ready: $(of Ready)"; return 1 ;; esac
+case $(of NetworkUnavailable) in "False "*) ;; *) echo ${`the pod network does not come up on it: look at its pod there (kubectl get pods -A --field-selector spec.nodeName=${node})`}; return 1 ;; esac`,
     seconds: patience,
   }),
 });
