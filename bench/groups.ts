@@ -27,7 +27,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   cluster: async (...given) => (await import("./groups/cluster.js")).cluster(...given),
 };
 
-/** The group provider knows them; all together take an hour at 40 hosts, pyinfra alone a few minutes. */
+/** The group provider knows them, and hosts the first two; all together take an hour at 40 hosts, pyinfra alone a few minutes. */
 const PEERS = ["pyinfra", "mitogen", "ansible"];
 const USAGE = `usage: npm run bench -- [GROUP…] [--hosts 10,40] [--runs 3] [--peers ${PEERS.join(",")}]; groups are ${Object.keys(GROUPS).join(", ")}`;
 const MOST_HOSTS = 80;

@@ -33,9 +33,13 @@ export async function withBenchLab<T>(
   }
 }
 
-/** The same script on every host as root, not over SSH. */
-export async function onEach(lab: Lab, script: string): Promise<string[]> {
-  return inOrder(lab.hosts, AT_ONCE, async (host) => (await labExec(host, script)).stdout);
+/** A script on every host as root, not over SSH: the same for all, or each its own. */
+export async function onEach(
+  { hosts }: Pick<Lab, "hosts">,
+  script: string | ((host: string) => string),
+): Promise<string[]> {
+  const scriptOf = typeof script === "string" ? () => script : script;
+  return inOrder(hosts, AT_ONCE, async (host) => (await labExec(host, scriptOf(host.name))).stdout);
 }
 
 /** One controller's folder of a container. */

@@ -50,7 +50,17 @@ function socketFolder(): string {
   return dir;
 }
 
-function ansibleTool(env: string, lab: Lab, folder: string, files: string, more: readonly string[]): Tool {
+/** What the peers are to do, on which hosts: `work` is the name of a playbook and of a deploy in bench/peers, `files` what they bring. */
+export interface Job {
+  lab: Lab;
+  folder: string;
+  work: "role" | "ready";
+  files: string;
+}
+
+const workFile = (work: Job["work"], kind: "yml" | "py") => join(root, "bench", "peers", `${work}.${kind}`);
+
+function ansibleTool(env: string, { lab, folder, work, files }: Job, more: readonly string[]): Tool {
   mkdirSync(folder);
   const inventory = lab.hosts.map(
     ({ name, address, user }: LabHost) =>
@@ -67,8 +77,7 @@ function ansibleTool(env: string, lab: Lab, folder: string, files: string, more:
     ...["[ssh_connection]", "pipelining = True", `ssh_args = ${ssh.join(" ")}`, `control_path_dir = ${socketFolder()}`],
   ];
   writeFileSync(join(folder, "ansible.cfg"), `${config.join("\n")}\n`);
-  const playbook = join(root, "bench", "peers", "playbook.yml");
-  const args = ["-i", join(folder, "inventory"), "-e", `role_files=${files}`, playbook];
+  const args = ["-i", join(folder, "inventory"), "-e", `role_files=${files}`, workFile(work, "yml")];
   return {
     ...script(env, "ansible-playbook", args),
     env: { ANSIBLE_CONFIG: join(folder, "ansible.cfg"), ANSIBLE_NOCOLOR: "1" },
@@ -81,35 +90,41 @@ async function mitogenPlugins(env: string): Promise<string> {
   return join(stdout.trim(), "plugins", "strategy");
 }
 
-function pyinfraTool(env: string, lab: Lab, folder: string, files: string): Tool {
+function pyinfraTool(env: string, { lab, folder, work, files }: Job): Tool {
   mkdirSync(folder);
   const hosts = lab.hosts.map(({ address, user }) => [
     address,
     { ssh_user: user, ssh_key: lab.privateKeyPath, ssh_known_hosts_file: lab.knownHostsPath },
   ]);
   writeFileSync(join(folder, "inventory.py"), `hosts = [tuple(host) for host in ${JSON.stringify(hosts)}]\n`);
-  const deploy = join(root, "bench", "peers", "deploy.py");
   return {
-    ...script(env, "pyinfra", ["--yes", join(folder, "inventory.py"), deploy]),
+    ...script(env, "pyinfra", ["--yes", join(folder, "inventory.py"), workFile(work, "py")]),
     env: { BENCH_ROLE_FILES: files },
   };
 }
 
-/** Ansible with pipelining, the same with Mitogen, and pyinfra, each set up for a lab in folders of their own. */
-export async function peers(lab: Lab, folder: string, files: string): Promise<Record<string, Tool>> {
-  const env = await environment();
-  const strategy = ["strategy = mitogen_linear", `strategy_plugins = ${await mitogenPlugins(env)}`];
-  return {
-    pyinfra: pyinfraTool(env, lab, join(folder, "pyinfra"), files),
-    mitogen: ansibleTool(env, lab, join(folder, "mitogen"), files, strategy),
-    ansible: ansibleTool(env, lab, join(folder, "ansible"), files, []),
-  };
+const TOOLS: Readonly<Record<string, (env: string, job: Job) => Promise<Tool> | Tool>> = {
+  pyinfra: pyinfraTool,
+  mitogen: async (env, job) =>
+    ansibleTool(env, job, ["strategy = mitogen_linear", `strategy_plugins = ${await mitogenPlugins(env)}`]),
+  ansible: (env, job) => ansibleTool(env, job, []),
+};
+
+/** Ansible with pipelining, the same with Mitogen, and pyinfra, those that are wanted, each in a folder of its own. */
+export async function peers(job: Job, wanted: readonly string[]): Promise<Record<string, Tool>> {
+  const entries = Object.entries(TOOLS).filter(([name]) => wanted.includes(name));
+  const env = entries.length > 0 ? await environment() : "";
+  const made = entries.map(
+    async ([name, make]) => [name, await make(env, { ...job, folder: join(job.folder, name) })] as const,
+  );
+  return Object.fromEntries(await Promise.all(made));
 }
 
-/** One fresh SSH login for each host, all at once, each with the same script for a shell. */
-export function sshTool(lab: Lab, scriptFile: string): Tool {
+/** One fresh SSH login for each host, all at once, each with a script for a shell: the same for all, or each its own. */
+export function sshTool(lab: Pick<Lab, "hosts" | "sshConfig">, scriptFile: string | ((host: string) => string)): Tool {
+  const fileOf = typeof scriptFile === "string" ? () => scriptFile : scriptFile;
   const ssh = `ssh -F ${lab.sshConfig} -o KexAlgorithms=${KEX} -o BatchMode=yes`;
-  const each = lab.hosts.map(({ name }) => `${ssh} ${name} sh -s <${scriptFile} & p="$p $!"`);
+  const each = lab.hosts.map(({ name }) => `${ssh} ${name} sh -s <${fileOf(name)} & p="$p $!"`);
   const wait = "for pid in $p; do wait $pid || exit 1; done";
   return { command: "sh", args: ["-c", [...each, wait].join("\n")] };
 }

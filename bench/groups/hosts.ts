@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse, stringify } from "yaml";
@@ -6,23 +6,27 @@ import type { Lab } from "../../lab/hosts.js";
 import { scratch } from "../../toolchain/cache.js";
 import { type Progress, progress } from "../../toolchain/progress.js";
 import { ensurePulumi } from "../../toolchain/pulumi.js";
-import type { Group, Measured } from "../groups.js";
+import { SETTLE_MS, mustHold, turned } from "../contest.js";
+import type { Group, Measured, Options } from "../groups.js";
 import { OWN_PACKAGES, type SshCount, onEach, sshCounts, withBenchLab } from "../hosts.js";
-import { type Taken, measured } from "../measure.js";
-import { KEX, sshTool } from "../peers.js";
-import { type Row, median, rowsOf } from "../report.js";
+import { type Taken, type Tool, measured } from "../measure.js";
+import { KEX, peerVersions, peers as peerTools, sshTool } from "../peers.js";
+import { IN_STEP, RESET, type Ready, SAVE, readyFrom, writeReady } from "../ready.js";
+import type { Row } from "../report.js";
 import { root } from "../root.js";
 import { labVersions, versionOf } from "../versions.js";
+import { type HostsRuns, hostsRows } from "./hosts-rows.js";
 
 const NAME = "bench-hosts";
-/** sshd and journald finish what a run left them to do. */
-const SETTLE_MS = 700;
+/** Ansible without Mitogen takes many times as long, and nothing is held against it here. */
+const PEERS = ["pyinfra", "mitogen"];
+
 interface ClusterFile {
   spec: { hosts: { name: string }[]; roleGroups: Record<string, string[]> };
 }
 
 /** A cluster.yaml of the first hosts of a lab; hosts are only made ready. */
-function write(lab: Lab, file: string, hosts: number): void {
+function writeCluster(lab: Lab, file: string, hosts: number): void {
   const cluster = parse(readFileSync(lab.clusterYaml, "utf8")) as ClusterFile;
   const [first = "", ...rest] = lab.hosts.slice(0, hosts).map(({ name }) => name);
   const spec = {
@@ -35,82 +39,140 @@ function write(lab: Lab, file: string, hosts: number): void {
   writeFileSync(file, stringify({ ...cluster, spec }));
 }
 
-type Phase = "preflight" | "first" | "again" | "drift" | "floor" | "grown";
-type Runs = Record<Phase, Taken[]>;
-
-/** All the work of a cluster's life, once. `all` hosts are there, one of them comes last. */
-async function life(lab: Lab, folder: string, runs: Runs, last: boolean): Promise<SshCount[]> {
-  const all = lab.hosts.length;
+const kubexm = (folder: string, verb: string, ...flags: string[]): Promise<Taken> => {
   const file = join(folder, "cluster.yaml");
-  const kubexm = (verb: string, ...flags: string[]) =>
-    measured(
-      { command: process.execPath, args: [join(root, "dist", "cli", "main.js"), verb, "-f", file, ...flags] },
-      folder,
-    );
-  write(lab, file, all);
-  runs.preflight.push(await kubexm("preflight"));
-  write(lab, file, all - 1);
-  runs.first.push(await kubexm("up", "--yes"));
-  runs.again.push(await kubexm("up", "--yes", "--refresh", "--expect-no-changes"));
-  runs.drift.push(await kubexm("drift"));
-  const script = join(folder, "floor.sh");
-  writeFileSync(script, "systemctl is-active chrony >/dev/null && sha256sum /etc/hosts >/dev/null\n");
-  runs.floor.push(await measured(sshTool(lab, script), folder));
-  write(lab, file, all);
+  return measured(
+    { command: process.execPath, args: [join(root, "dist", "cli", "main.js"), verb, "-f", file, ...flags] },
+    folder,
+  );
+};
+
+/** A lab of the hosts that are made ready, and one that comes later. */
+interface Place {
+  whole: Lab;
+  lab: Lab;
+  folder: string;
+}
+
+const write = ({ folder, whole }: Place, hosts: number) => writeCluster(whole, join(folder, "cluster.yaml"), hosts);
+
+async function destroy({ folder }: Place): Promise<void> {
+  await kubexm(folder, "destroy", "--yes");
+  rmSync(join(folder, ".kubexm", NAME), { recursive: true });
+}
+
+/** What the other tools are to make of the hosts: kubexm does it, and it is looked at. */
+async function learn(place: Place): Promise<Ready> {
+  write(place, place.lab.hosts.length);
+  await kubexm(place.folder, "up", "--yes");
+  const ready = await readyFrom(place.lab);
+  await destroy(place);
+  return ready;
+}
+
+type Check = (host: string) => string;
+
+interface Contest {
+  check: Check;
+  /** The same over SSH. */
+  floor: Tool;
+  runs: HostsRuns;
+}
+
+/** All the work of a cluster's life, once. */
+async function life(place: Place, { check, floor, runs: { ours } }: Contest, last: boolean): Promise<SshCount[]> {
+  const { whole, lab, folder } = place;
+  const hosts = lab.hosts.length;
+  write(place, hosts);
+  ours.preflight.push(await kubexm(folder, "preflight"));
+  ours.first.push(await kubexm(folder, "up", "--yes"));
+  await mustHold(lab, check, "kubexm");
+  ours.again.push(await kubexm(folder, "up", "--yes", "--refresh", "--expect-no-changes"));
+  ours.drift.push(await kubexm(folder, "drift"));
+  ours.floor.push(await measured(floor, folder));
+  ours.idle.push(await kubexm(folder, "up", "--yes", "--expect-no-changes"));
+  write(place, hosts + 1);
   await sleep(SETTLE_MS);
   const since = Date.now();
-  runs.grown.push(await kubexm("up", "--yes"));
+  ours.grown.push(await kubexm(folder, "up", "--yes"));
   await sleep(SETTLE_MS);
-  const counts = last ? await sshCounts(lab, since) : [];
-  await kubexm("destroy", "--yes");
-  rmSync(join(folder, ".kubexm", NAME), { recursive: true });
+  const counts = last ? await sshCounts(whole, since) : [];
+  await destroy(place);
   return counts;
 }
 
-function rows(hosts: number, runs: Runs, grown: readonly SshCount[]): Row[] {
-  const seconds = (phase: Phase) => median(runs[phase].map((run) => run.seconds));
-  const name = (what: string) => `${what}, ${hosts} hosts`;
-  const others = grown.slice(1, -1);
-  return [
-    ...rowsOf(name("kubexm preflight"), "s", seconds("preflight"), {}, hosts >= 80 ? [{ most: 5 }] : []),
-    ...rowsOf(name("first up of host readiness (packages are there)"), "s", seconds("first")),
-    ...rowsOf(name("up --refresh, nothing to do"), "s", seconds("again"), { floor: seconds("floor") }),
-    ...rowsOf(name("kubexm drift"), "s", seconds("drift"), { floor: seconds("floor") }, [{ most: 1.5, of: "floor" }]),
-    ...rowsOf(name("one host more"), "s", seconds("grown")),
-    ...rowsOf(
-      name("one host more: sessions on each of the others"),
-      "",
-      median(others.map(({ sessions }) => sessions)),
-    ),
-    ...rowsOf(name("one host more: sessions on the first, which serves time"), "", grown[0]?.sessions ?? 0),
-  ];
+async function contest(
+  place: Place,
+  tools: Readonly<Record<string, Tool>>,
+  contest: Contest,
+  count: number,
+  bar: Progress,
+) {
+  const { whole, lab, folder } = place;
+  const { check, runs } = contest;
+  let grown: SshCount[] = [];
+  for (let i = 1; i <= count; i++) {
+    for (const [name, tool] of turned([["kubexm", undefined] as const, ...Object.entries(tools)], i - 1)) {
+      bar.update(`${lab.hosts.length} hosts, run ${i}: ${name}`);
+      await onEach(whole, RESET);
+      await sleep(SETTLE_MS);
+      if (tool === undefined) {
+        grown = await life(place, contest, i === count);
+        continue;
+      }
+      runs.peers[name]?.first.push(await measured(tool, folder));
+      await mustHold(lab, check, name);
+      runs.peers[name]?.again.push(await measured(tool, folder));
+    }
+  }
+  return grown;
 }
 
-async function sized(cwd: string, hosts: number, count: number, bar: Progress): Promise<Row[]> {
-  const options = { name: NAME, cwd, hosts: hosts + 1, packages: OWN_PACKAGES, sshd: { LogLevel: "VERBOSE" } };
-  return withBenchLab(options, async (lab) => {
-    const runs: Runs = { preflight: [], first: [], again: [], drift: [], floor: [], grown: [] };
-    let grown: SshCount[] = [];
-    await onEach(lab, "sync");
-    for (let i = 1; i <= count; i++) {
-      bar.update(`${hosts} hosts, run ${i}`);
-      grown = await life(lab, cwd, runs, i === count);
-    }
-    return rows(hosts, runs, grown);
+const labOptions = (cwd: string, hosts: number) => ({
+  name: NAME,
+  cwd,
+  hosts,
+  withPython: true,
+  // Ansible's apt module would install the first by itself.
+  packages: ["python3-apt", ...OWN_PACKAGES],
+  sshd: { LogLevel: "VERBOSE" },
+});
+
+async function sized(cwd: string, hosts: number, { runs: count, peers }: Options, bar: Progress): Promise<Row[]> {
+  return withBenchLab(labOptions(cwd, hosts + 1), async (whole) => {
+    const folder = join(cwd, `with-${hosts}`);
+    mkdirSync(folder);
+    const lab = { ...whole, hosts: whole.hosts.slice(0, hosts) };
+    const place = { whole, lab, folder };
+    await onEach(whole, `${SAVE}sync`);
+    bar.update(`${hosts} hosts: what is to be made`);
+    const ready = await learn(place);
+    const { files, floorOf } = writeReady(join(folder, "ready"), ready);
+    const tools = await peerTools(
+      { lab, folder, work: "ready", files },
+      PEERS.filter((name) => peers.includes(name)),
+    );
+    const runs: HostsRuns = {
+      ours: { preflight: [], first: [], again: [], drift: [], floor: [], idle: [], grown: [] },
+      peers: Object.fromEntries(Object.keys(tools).map((name) => [name, { first: [], again: [] }])),
+    };
+    const check = (host: string) => `${ready.checks[host] ?? "exit 1\n"}${IN_STEP}`;
+    const grown = await contest(place, tools, { check, floor: sshTool(lab, floorOf), runs }, count, bar);
+    return hostsRows(hosts, runs, grown);
   });
 }
 
-export const hosts: Group = ({ hosts: sizes, runs }, save) =>
+export const hosts: Group = (options, save) =>
   scratch("bench", async (cwd) => {
     const bar = progress("bench hosts");
     const { version } = await ensurePulumi();
     const ssh = await versionOf("ssh", "-V");
     const sofar: Measured = {
-      versions: { ...(await labVersions()), pulumi: version, ssh, "key exchange": KEX },
+      versions: { ...(await labVersions()), pulumi: version, ...peerVersions, ssh, "key exchange": KEX },
       rows: [],
     };
-    for (const size of sizes) {
-      sofar.rows.push(...(await sized(cwd, size, runs, bar)));
+    for (const size of options.hosts) {
+      sofar.rows.push(...(await sized(cwd, size, options, bar)));
       save(sofar);
     }
     bar.done();

@@ -5,6 +5,7 @@ import type { Lab } from "../../lab/hosts.js";
 import { scratch } from "../../toolchain/cache.js";
 import { type Progress, progress } from "../../toolchain/progress.js";
 import { ensurePulumi } from "../../toolchain/pulumi.js";
+import { SETTLE_MS, mustHold, turned } from "../contest.js";
 import type { Group, Measured, Options } from "../groups.js";
 import { type SshCount, cpuMeter, onEach, sshCounts, withBenchLab } from "../hosts.js";
 import { type Taken, type Tool, measured } from "../measure.js";
@@ -17,8 +18,6 @@ import { uploadRows } from "./provider-upload.js";
 import { type Run, providerRows } from "./provider-rows.js";
 
 const NAME = "bench-provider";
-/** sshd and journald finish what a run left them to do. */
-const SETTLE_MS = 700;
 
 /** How one tool does the role on fresh hosts, and again when nothing is to be done. */
 export interface Contestant {
@@ -41,7 +40,7 @@ async function contestants(lab: Lab, folder: string, wanted: readonly string[]):
   writeFileSync(check, checkScript(block));
   writeFileSync(make, makeScript(block));
   writeFileSync(job, JSON.stringify(roleJob(lab, join(files, FILES.program.name))));
-  const others = await peerTools(lab, folder, files);
+  const others = await peerTools({ lab, folder, work: "role", files }, wanted);
   return {
     script: { first: sshTool(lab, make), again: sshTool(lab, check) },
     kubexm: {
@@ -53,11 +52,7 @@ async function contestants(lab: Lab, folder: string, wanted: readonly string[]):
       again: node("run-pulumi.js", job, "up", "--refresh"),
       forget: () => rmSync(join(folder, ".kubexm", "bench"), { recursive: true, force: true }),
     },
-    ...Object.fromEntries(
-      Object.entries(others).flatMap(([name, tool]) =>
-        wanted.includes(name) ? [[name, { first: tool, again: tool }]] : [],
-      ),
-    ),
+    ...Object.fromEntries(Object.entries(others).map(([name, tool]) => [name, { first: tool, again: tool }])),
   };
 }
 
@@ -77,25 +72,12 @@ async function once({ lab, folder, meter }: Place, tool: Tool, count: boolean): 
   return { ...taken, hostCpu, ssh };
 }
 
-/** A tool that leaves hosts other than the role says is a mistake of the bench, not a fast tool. */
-async function mustHold(lab: Lab, folder: string, name: string): Promise<void> {
-  const check = readFileSync(join(folder, "check.sh"), "utf8");
-  await onEach(lab, check).catch((error: unknown) => {
-    throw new Error(`after ${name} the hosts are not as the role wants them`, { cause: error });
-  });
-}
-
-/** Rotated, so that no tool is always the one before or after another. */
-const turned = <T>(all: readonly T[], by: number): T[] => [
-  ...all.slice(by % all.length),
-  ...all.slice(0, by % all.length),
-];
-
 type Runs = Record<string, { first: Run[]; again: Run[] }>;
 
 async function contest(lab: Lab, folder: string, { runs, peers }: Options, bar: Progress): Promise<Runs> {
   const all = Object.entries(await contestants(lab, folder, peers));
   const place = { lab, folder, meter: await cpuMeter(lab) };
+  const check = readFileSync(join(folder, "check.sh"), "utf8");
   const result: Runs = Object.fromEntries(all.map(([name]) => [name, { first: [], again: [] }]));
   for (let i = 1; i <= runs; i++) {
     for (const [name, { first, again, forget }] of turned(all, i - 1)) {
@@ -104,7 +86,7 @@ async function contest(lab: Lab, folder: string, { runs, peers }: Options, bar: 
       await onEach(lab, RESET);
       await sleep(SETTLE_MS);
       result[name]?.first.push(await once(place, first, i === runs));
-      await mustHold(lab, folder, name);
+      await mustHold(lab, check, name);
       result[name]?.again.push(await once(place, again, i === runs));
     }
   }

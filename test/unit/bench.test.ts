@@ -9,8 +9,20 @@ import { distinct, endpointIn, imagesIn, networkOf } from "../../bench/floor";
 import { benchArguments } from "../../bench/groups";
 import { scpTool } from "../../bench/groups/cluster-files";
 import { clusterRows } from "../../bench/groups/cluster-rows";
+import { turned } from "../../bench/contest";
+import { hostsRows } from "../../bench/groups/hosts-rows";
 import { cgroupIn, sshCount } from "../../bench/hosts";
 import { measured } from "../../bench/measure";
+import { sshTool } from "../../bench/peers";
+import {
+  checkScript as readyCheck,
+  RESET,
+  SAVE,
+  linesOf,
+  networkParameters,
+  present,
+  stateScript,
+} from "../../bench/ready";
 import { median, rowsOf, table, targetText, writeReport } from "../../bench/report";
 import { FILES, checkScript, hostsBlock, makeScript } from "../../bench/role";
 import { root } from "../../bench/root";
@@ -264,3 +276,97 @@ test("the floor's scripts and the copies by scp are sh", () => {
   assert.equal(syntax(text ?? ""), "");
   assert.match(text ?? "", /\/a \/b n1:.* & [^]*\/a \/b n2:.* &/);
 });
+
+test("every tool is once the first", () => {
+  const names = ["a", "b", "c"];
+  assert.deepEqual(
+    [0, 1, 2, 3].map((by) => turned(names, by).join("")),
+    ["abc", "bca", "cab", "abc"],
+  );
+});
+
+test("of a file of sysctl's, a container has the network's; comments are no modules", () => {
+  const text = "# net.a = 1\nfs.b = 2\nnet.ipv4.ip_forward = 1\nnet.core.c=3 4\n";
+  assert.deepEqual(networkParameters(text), [
+    ["net.ipv4.ip_forward", "1"],
+    ["net.core.c", "3 4"],
+  ]);
+  assert.deepEqual(present(networkParameters(text), "/proc/sys/net/core/c\n/proc/sys/net/ipv4/ip_forward.old\n"), [
+    ["net.core.c", "3 4"],
+  ]);
+  assert.deepEqual(linesOf("# Managed by kubexm\noverlay\n\nbr_netfilter\n"), ["overlay", "br_netfilter"]);
+});
+
+const states = [
+  { name: "holds", found: "it's $HOME\nb", holds: true },
+  { name: "differs in a line", found: "it's $HOME\nc", holds: false },
+  { name: "lacks a line", found: "it's $HOME", holds: false },
+];
+for (const { name, found, holds } of states) {
+  test(`the check of a host that ${name}`, () => {
+    const script = `cat <<'END'\n${found}\nEND\n`;
+    const { status, stderr } = spawnSync("sh", { input: readyCheck(script, "it's $HOME\nb\n"), encoding: "utf8" });
+    assert.equal(status === 0, holds, stderr);
+    assert.equal(stderr.includes("wanted:\nit's $HOME\nb\nfound:"), !holds);
+  });
+}
+
+test("the scripts around readiness are sh", () => {
+  for (const input of [readyCheck(stateScript(["overlay"], [["net.a.b", "1"]]), "state\n"), SAVE, RESET])
+    assert.equal(spawnSync("sh", ["-n"], { input, encoding: "utf8" }).stderr, "");
+  assert.match(stateScript([], [["net.a.b", "1"]]), /\/proc\/sys\/net\/a\/b\b/);
+});
+
+test("a login for each host, with one script or each with its own", () => {
+  const host = { name: "n1", address: "192.0.2.1", port: 22, user: "root", container: "c", ownDocker: true };
+  const lab = { hosts: [host, { ...host, name: "n2" }], sshConfig: "/lab/ssh_config" };
+  const text = (script: string | ((name: string) => string)) => sshTool(lab, script).args[1] ?? "";
+  assert.match(text("/all"), / n1 sh -s <\/all &[^]* n2 sh -s <\/all &/);
+  assert.match(
+    text((name) => `/of/${name}`),
+    / n1 sh -s <\/of\/n1 &[^]* n2 sh -s <\/of\/n2 &/,
+  );
+});
+
+const readiness = (hosts: number, names: readonly string[]) => {
+  const taken = (seconds: number) => [{ seconds, cpuSeconds: 1, peakMB: 100, processes: [], stdout: "" }];
+  const ours = {
+    ...{ preflight: taken(4), first: taken(20), again: taken(8), drift: taken(3) },
+    ...{ floor: taken(2), idle: taken(5), grown: taken(10) },
+  };
+  const theirs: Record<string, number> = { pyinfra: 18, mitogen: 30 };
+  const peers = names.map((name) => [name, { first: taken(theirs[name] ?? 0), again: taken(9) }] as const);
+  const grown = [5, 1, 2, 30].map((sessions) => ({ connections: 1, sessions }));
+  return hostsRows(hosts, { ours, peers: Object.fromEntries(peers) }, grown);
+};
+const judgedOf = (rows: ReturnType<typeof readiness>) =>
+  rows.flatMap(({ metric, target, ratio, holds }) => (holds === null ? [] : [[metric, target, ratio, holds]]));
+
+test("rows of readiness: 40 hosts beside both peers", () => {
+  const rows = readiness(40, ["pyinfra", "mitogen"]);
+  const first = "first up of host readiness (packages are there), 40 hosts";
+  assert.deepEqual(judgedOf(rows), [
+    [first, ">= 1 x faster than pyinfra", 0.9, false],
+    [first, ">= 1 x faster than mitogen", 1.5, true],
+    ["up --refresh, nothing to do, 40 hosts", ">= 1 x faster than mitogen", 1.13, true],
+    ["kubexm drift, 40 hosts", "<= 1.5 x floor", 1.5, true],
+    ["one host more, 40 hosts", "<= 1.2 x up --refresh", 1.25, false],
+    ["one host more: sessions on each of the others, 40 hosts", "<= 1", null, false],
+  ]);
+  const found = (what: string) => rows.find(({ metric }) => metric.startsWith(what));
+  assert.equal(found("up --refresh: Pulumi's own share")?.ours, 5);
+  assert.equal(found("one host more: sessions on each of the others")?.ours, 2);
+  assert.deepEqual(found("up --refresh, nothing")?.peers, { floor: 2, pyinfra: 9, mitogen: 9 });
+});
+
+const fewer = [
+  { hosts: 3, peers: ["pyinfra"], targets: [">= 1 x faster than pyinfra", "<= 1.5 x floor", "<= 1"] },
+  { hosts: 80, peers: [], targets: ["<= 5", "<= 1.5 x floor", "<= 1.2 x up --refresh", "<= 1"] },
+];
+for (const { hosts, peers, targets: wanted } of fewer) {
+  test(`rows of readiness: ${hosts} hosts beside ${peers.join(", ") || "nobody"}`, () =>
+    assert.deepEqual(
+      judgedOf(readiness(hosts, peers)).map(([, target]) => target),
+      wanted,
+    ));
+}
