@@ -65,7 +65,11 @@ join() {
 }
 
 settle() { # WORKER…: ends when every node is ready
-  for worker; do kubectl label node "$worker" node-role.kubernetes.io/worker= >/dev/null; done
+  for worker; do
+    # It may have joined and not said so yet.
+    until kubectl get node "$worker" >/dev/null 2>&1; do sleep 0.1; done
+    kubectl label node "$worker" node-role.kubernetes.io/worker= >/dev/null
+  done
   kubectl wait node --all --for=condition=Ready --timeout=180s >/dev/null
   cat "$KUBECONFIG"
 }

@@ -18,7 +18,7 @@ import {
   type Holder,
   type Work,
 } from "./script";
-import { lines, type Command } from "./shell";
+import { lines, type Command, type Secret } from "./shell";
 import type { Remote } from "./ssh/remote";
 import { differences, drift, type Drift, type State, type Step } from "./step";
 
@@ -279,30 +279,15 @@ async function withAnswers<T>(
   }
 }
 
-/** Makes what differs, takes back what is no longer wanted, and sees that it holds. */
-export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: Context): Promise<Applied> {
-  const indexes = work.steps.map((_, s) => s);
-  const make = indexes.filter((s) => {
-    const item = seen.looked[s];
-    return item !== undefined && differences(item.step, item.found).length > 0;
-  });
-  const claim = indexes.filter((s) => !make.includes(s) && seen.looked[s]?.held === "others");
-  // What is to be true afterwards counts also where nothing is to be made: a run before may have ended at just that.
-  if (make.length + claim.length + seen.stale.length === 0 && !work.verify) return { changed: [], notes: [] };
-
-  const steps = work.steps.filter((_, s) => make.includes(s));
-  await sendBodies(remote, work.owner, steps, ctx);
+/** Changes the host with one script; undefined: it was not as it was thought to be, so one has to look first. */
+async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context): Promise<Applied | undefined> {
   const mark = newMark();
-  const done = await withAnswers(seen, make, ctx, (answers) => {
-    const script = makeScript(mark, work, { make, claim, stale: seen.stale.map(keyOf), answers }, ctx.holder);
-    return alone(remote, () => change(remote, work, script, mark, ctx));
-  });
-  if (done === undefined) {
-    const [again] = await look(remote, [work]);
-    return again ? apply(remote, work, again, ctx) : { changed: [], notes: [] };
-  }
+  const script = makeScript(mark, work, changes, ctx.holder);
+  const done = await alone(remote, () => change(remote, work, script, mark, ctx));
+  if (done === undefined) return undefined;
   const { notes, found } = done;
-  for (const s of make) {
+  const steps = changes.make.flatMap((s) => work.steps[s] ?? []);
+  for (const s of changes.make) {
     const step = work.steps[s];
     const left = step && drift(step, found.get(s) ?? {});
     if (left) {
@@ -317,6 +302,47 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
     }
   }
   return { changed: steps.map((step) => step.id), notes };
+}
+
+/** Makes what differs, takes back what is no longer wanted, and sees that it holds. */
+export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: Context): Promise<Applied> {
+  const indexes = work.steps.map((_, s) => s);
+  const make = indexes.filter((s) => {
+    const item = seen.looked[s];
+    return item !== undefined && differences(item.step, item.found).length > 0;
+  });
+  const claim = indexes.filter((s) => !make.includes(s) && seen.looked[s]?.held === "others");
+  // What is to be true afterwards counts also where nothing is to be made: a run before may have ended at just that.
+  if (make.length + claim.length + seen.stale.length === 0 && !work.verify) return { changed: [], notes: [] };
+
+  const steps = work.steps.filter((_, s) => make.includes(s));
+  await sendBodies(remote, work.owner, steps, ctx);
+  const done = await withAnswers(seen, make, ctx, (answers) =>
+    enact(remote, work, { make, claim, stale: seen.stale.map(keyOf), answers }, ctx),
+  );
+  if (done) return done;
+  const [again] = await look(remote, [work]);
+  return again ? apply(remote, work, again, ctx) : { changed: [], notes: [] };
+}
+
+/** What is known to differ, without a look at it. */
+export interface KnownChanges {
+  readonly work: Work;
+  readonly machineId: string;
+  /** Indexes of steps that are wanted otherwise than before. */
+  readonly make: readonly number[];
+  /** Ids of things that are no longer wanted. */
+  readonly stale: readonly string[];
+}
+
+/** The same with one exec; undefined: one has to look first. */
+export function applyKnown(
+  remote: Remote,
+  { work, machineId, make, stale }: KnownChanges,
+  ctx: Context,
+): Promise<Applied | undefined> {
+  const changes = { make, claim: [], stale: stale.map(keyOf), answers: new Map<number, Secret>(), machineId };
+  return enact(remote, work, changes, ctx);
 }
 
 /** Gives back everything an owner holds on the host; with `keep` only the records go. Nothing to do is fine. */

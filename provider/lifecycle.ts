@@ -13,14 +13,14 @@ import {
   type Parsed,
 } from "./arguments";
 import type { Definition, FixedValues } from "./definition";
-import { apply, driftOf, revert, type Context } from "./engine";
+import { apply, applyKnown, driftOf, revert, type Context, type KnownChanges } from "./engine";
 import { ArgumentError, RemoteError, UserError, isUnreachable } from "./errors";
 import { factsOf, type Facts } from "./facts";
 import { runLog } from "./log";
 import { lookTogether } from "./looks";
+import { differenceOf } from "./meaning";
 import { planText } from "./plan";
 import type { HostSpec } from "./ssh/spec";
-import { secretLeaves } from "./ssh/spec";
 import type { Remote } from "./ssh/remote";
 import type { Drift, Step } from "./step";
 import { maybeUnknown, unknownPaths } from "./unknown";
@@ -156,27 +156,6 @@ export function diff(olds: Inputs): { changes?: boolean } {
   return isOutputs(olds) && (olds.drift.length > 0 || olds.ending === true) ? { changes: true } : {};
 }
 
-/** What says only how a host is reached, not which it is. */
-const reach: readonly string[] = [
-  ...["user", "bastions", "agent", "privateKeyPath", "hostKey", "hostKeyChecking", "knownHostsPath"],
-  ...["connectTimeout", "port"],
-  ...secretLeaves,
-];
-
-/** What inputs come to on their host: arguments that change nothing of it need no look. */
-function meaning(definition: Definition, inputs: Inputs, facts: Facts | undefined): string | undefined {
-  try {
-    const parsed = parse(definition, inputs);
-    const { steps, verify } = workOf(definition, parsed, facts);
-    const place = Object.entries(parsed.common.host).filter(([key]) => !reach.includes(key));
-    const wanted = steps.map(({ id, want, look, make }) => [id, want, String(look), String(make)]);
-    return JSON.stringify([place, wanted, verify?.title, definition.reveal?.(parsed.args).text]);
-  } catch {
-    // What an earlier version stored may mean nothing to this one.
-    return undefined;
-  }
-}
-
 function context(world: World, definition: Definition, { resource }: Common): Context {
   return {
     component: `${definition.kind} ${resource.name}`,
@@ -227,30 +206,59 @@ async function converge(
   const seen = await lookTogether(remote, work, ctx.holder);
   try {
     const { notes } = await apply(remote, work, seen, ctx);
-    for (const note of notes) world.tell(resource.urn, note, "warning");
     if (definition.ofCluster && olds && before && before.machineId !== facts.machineId)
       await releaseFormer(world, olds, work.owner, ctx);
-    return { ...inputs, schema: schemaVersion, facts, drift: [], ...(await revealed(definition, parsed, remote)) };
+    return await madeOf(definition, world, inputs, { parsed, remote, facts, notes });
   } catch (error) {
     const cause = error instanceof Error ? error : new Error(String(error));
-    const halfMade = (why: Error) =>
-      new HalfMade(
-        idOf(definition.kind, inputs),
-        {
-          ...inputs,
-          ...{ schema: schemaVersion, facts, drift: [], incomplete: true },
-          ...(wasMade(olds) && { made: true }),
-        },
-        why,
-      );
-    if (!rollbackOnFailure || olds !== undefined) throw halfMade(cause);
+    if (!rollbackOnFailure || olds !== undefined) throw halfMade(definition, inputs, olds, facts, cause);
     await revert(remote, work.owner, false, ctx).catch((second: unknown) => {
       const also = second instanceof Error ? second.message : String(second);
-      throw halfMade(new Error(`${cause.message}\n  it could not be taken back either: ${also}`, { cause }));
+      const both = new Error(`${cause.message}\n  it could not be taken back either: ${also}`, { cause });
+      throw halfMade(definition, inputs, olds, facts, both);
     });
     throw new Error(`${cause.message}\n  what was done has been taken back (rollbackOnFailure)`, { cause });
   }
 }
+
+/** With one exec, where old and new arguments say what is to be done; undefined: one has to look first. */
+async function follow(
+  definition: Definition,
+  world: World,
+  inputs: Inputs,
+  { changes, olds, facts }: { changes: KnownChanges; olds: Inputs; facts: Facts },
+): Promise<Outputs | undefined> {
+  const parsed = parse(definition, inputs);
+  const remote = await world.connect(parsed.common.host);
+  try {
+    const done = await applyKnown(remote, changes, context(world, definition, parsed.common));
+    return done && (await madeOf(definition, world, inputs, { parsed, remote, facts, notes: done.notes }));
+  } catch (error) {
+    throw halfMade(definition, inputs, olds, facts, error instanceof Error ? error : new Error(String(error)));
+  }
+}
+
+/** What is stored of a change that has come to its end. */
+async function madeOf(
+  definition: Definition,
+  world: World,
+  inputs: Inputs,
+  { parsed, remote, facts, notes }: { parsed: Parsed; remote: Remote; facts: Facts; notes: readonly string[] },
+): Promise<Outputs> {
+  for (const note of notes) world.tell(parsed.common.resource.urn, note, "warning");
+  return { ...inputs, schema: schemaVersion, facts, drift: [], ...(await revealed(definition, parsed, remote)) };
+}
+
+const halfMade = (definition: Definition, inputs: Inputs, olds: Inputs | undefined, facts: Facts, why: Error) =>
+  new HalfMade(
+    idOf(definition.kind, inputs),
+    {
+      ...inputs,
+      ...{ schema: schemaVersion, facts, drift: [], incomplete: true },
+      ...(wasMade(olds) && { made: true }),
+    },
+    why,
+  );
 
 export async function create(
   definition: Definition,
@@ -276,12 +284,15 @@ export async function update(
     isOutputs(olds) && olds.incomplete !== true && olds.drift.length === 0 && olds.schema === schemaVersion;
   // Nothing at all is new when the engine mends what a killed run may have left: that needs a look.
   const forced = isDeepStrictEqual(inputsIn(olds), { ...news });
-  const before = settled && !forced ? meaning(definition, inputsIn(olds), olds.facts) : undefined;
-  if (before !== undefined && before === meaning(definition, news, storedFacts(olds))) {
+  const facts = storedFacts(olds);
+  const changes = settled && !forced ? differenceOf(definition, inputsIn(olds), news, facts) : "unknown";
+  if (changes === "nothing") {
     const kept = Object.entries(olds).filter(([key]) => key === "facts" || key === "revealed");
     return { outs: { ...Object.fromEntries(kept), ...news, schema: schemaVersion, drift: [] } };
   }
-  return { outs: await converge(definition, world, news, olds) };
+  const followed =
+    facts && changes !== "unknown" ? await follow(definition, world, news, { changes, olds, facts }) : undefined;
+  return { outs: followed ?? (await converge(definition, world, news, olds)) };
 }
 
 const unreadable: Drift = {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { look, type LookResult } from "./engine";
 import type { Holder, Work } from "./script";
 import type { Remote } from "./ssh/remote";
@@ -9,38 +10,45 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-const waiting = new WeakMap<Remote, Waiting[]>();
+const queues = new WeakMap<Remote, Waiting[]>();
 
-/** Calls of one host that come together share one exec; a refresh looks at a whole host in one go. */
+/** Calls for one host that come together share one exec, and so do those that come while one is at work. */
 const gatherMs = 5;
 
+/** A refresh looks at a whole host in one go, or in two. */
 export function lookTogether(remote: Remote, work: Work, holder: Holder): Promise<LookResult> {
   return new Promise((resolve, reject) => {
-    const queue = waiting.get(remote);
-    if (queue) {
-      queue.push({ work, holder, resolve, reject });
-      return;
-    }
-    const first = [{ work, holder, resolve, reject }];
-    waiting.set(remote, first);
-    setTimeout(() => void lookAll(remote, first), gatherMs);
+    const queue = queues.get(remote) ?? beginQueue(remote);
+    queue.push({ work, holder, resolve, reject });
   });
 }
 
-async function lookAll(remote: Remote, queue: readonly Waiting[]): Promise<void> {
-  waiting.delete(remote);
+function beginQueue(remote: Remote): Waiting[] {
+  const queue: Waiting[] = [];
+  queues.set(remote, queue);
+  void lookInTurns(remote, queue);
+  return queue;
+}
+
+async function lookInTurns(remote: Remote, queue: Waiting[]): Promise<void> {
+  await sleep(gatherMs);
+  while (queue.length > 0) await lookAll(remote, queue.splice(0));
+  queues.delete(remote);
+}
+
+async function lookAll(remote: Remote, together: readonly Waiting[]): Promise<void> {
   try {
     const results = await look(
       remote,
-      queue.map(({ work }) => work),
+      together.map(({ work }) => work),
       // All of them belong to one run.
-      queue[0]?.holder,
+      together[0]?.holder,
     );
-    results.forEach((result, i) => queue[i]?.resolve(result));
+    results.forEach((result, i) => together[i]?.resolve(result));
   } catch (error) {
-    if (queue.length === 1) return queue[0]?.reject(error);
+    if (together.length === 1) return together[0]?.reject(error);
     // One component that cannot be looked at must not take the others' answers away.
-    for (const { work, holder, resolve, reject } of queue)
+    for (const { work, holder, resolve, reject } of together)
       await look(remote, [work], holder).then(([result]) => result && resolve(result), reject);
   }
 }

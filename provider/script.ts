@@ -227,6 +227,8 @@ export interface Changes {
   readonly stale: readonly string[];
   /** What other hosts said, by index of the step that asked. */
   readonly answers: ReadonlyMap<number, Secret>;
+  /** Of the machine that this was thought out for; on another one has to look first. */
+  readonly machineId?: string;
 }
 
 /** One script that takes the lock, undoes what is no longer wanted, makes what differs, looks again and verifies. */
@@ -235,10 +237,13 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
   const sums = chosen.flatMap(({ step }) => step.bodies?.map(({ sha256 }) => sha256) ?? []);
   const shared = sums.filter((sum, i) => sums.indexOf(sum) < i);
   const making: Making = { owner: work.owner, shared, answers: changes.answers };
+  const { machineId } = changes;
   return changing(
     mark,
     holder,
-    nothing,
+    machineId === undefined
+      ? nothing
+      : sh`[ "$(cat /etc/machine-id 2>/dev/null)" = ${machineId} ] || exit ${lookAgain}`,
     sh`[ -z "$waited" ] || exit ${lookAgain}`,
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
     ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),

@@ -45,7 +45,10 @@ export function fakeHost(folder: string, name = "h1"): FakeHost {
   const sent: string[] = [];
   let deadly: RegExp | undefined;
   const placed = (text: string) =>
-    text.replaceAll("/var/lib/kubexm", join(folder, "K")).replaceAll("/run/kubexm.lock", join(folder, "lock"));
+    text
+      .replaceAll("/var/lib/kubexm", join(folder, "K"))
+      .replaceAll("/run/kubexm.lock", join(folder, "lock"))
+      .replaceAll("$(cat /etc/machine-id 2>/dev/null)", /@machineId=(.*)/.exec(fake.facts)?.[1] ?? "");
   const fake = { facts: factsText() };
 
   const perform = (text: string, onLine?: (line: string) => void) =>

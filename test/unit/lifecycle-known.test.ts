@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, beforeEach, describe, test } from "node:test";
+import { z } from "zod";
+import type { Definition } from "../../provider/definition";
+import { create, HalfMade, read, update } from "../../provider/lifecycle";
+import { sh } from "../../provider/shell";
+import type { Step } from "../../provider/step";
+import { fakeHost, factsText, type FakeHost } from "../harness/fake-remote";
+import { fakeWorld, inputsFor } from "../harness/thing";
+
+const scratch = mkdtempSync(join(tmpdir(), "kubexm-known-"));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+let round = 0;
+let folder = "";
+let host: FakeHost;
+let here: ReturnType<typeof fakeWorld>;
+beforeEach(() => {
+  folder = join(scratch, `d${round++}`);
+  mkdirSync(folder);
+  host = fakeHost(`${folder}-host`);
+  here = fakeWorld(() => Promise.resolve(host.remote));
+});
+
+const there = () => readdirSync(folder).filter((name) => name !== "made");
+const made = () =>
+  existsSync(join(folder, "made")) ? readFileSync(join(folder, "made"), "utf8").trim().split("\n") : [];
+
+/** Files with a word each. */
+const words: Definition = {
+  kind: "Words",
+  about: "Files with a word each",
+  args: z.object({ folder: z.string(), words: z.record(z.string(), z.string()) }),
+  steps: (given) => {
+    const { folder: within, words: all } = given as { folder: string; words: Record<string, string> };
+    return Object.entries(all).map(([name, word]): Step => {
+      const path = join(within, name);
+      return {
+        id: `word ${name}`,
+        want: { word },
+        look: sh`kv word "$(cat ${path} 2>/dev/null)"`,
+        make: sh`printf '%s\n' ${name} >>${within}/made; printf %s ${word} >${path}`,
+        undo: sh`rm -f ${path}`,
+      };
+    });
+  },
+};
+
+describe("an update of what is known", () => {
+  const saying = (all: Record<string, string>) => inputsFor({ folder, words: all });
+  const changed = async (from: Record<string, string>, to: Record<string, string>, meanwhile = () => {}) => {
+    const { outs } = await create(words, here.world, saying(from));
+    rmSync(join(folder, "made"));
+    meanwhile();
+    const before = host.ran.length;
+    const next = await update(words, here.world, outs, saying(to));
+    return { outs: next.outs, ran: host.ran.slice(before) };
+  };
+  const work = "Words one";
+
+  test("changes what is wanted otherwise and takes back what is not wanted, with one exec", async () => {
+    const { ran } = await changed({ a: "1", b: "1", c: "1" }, { a: "1", b: "2" });
+    assert.deepEqual(ran, [work]);
+    assert.deepEqual(made(), ["b"]);
+    assert.deepEqual(there(), ["a", "b"]);
+    assert.equal(readFileSync(join(folder, "b"), "utf8"), "2");
+  });
+  test("leaves what drifted beside it to a look", async () => {
+    const { outs } = await changed({ a: "1", b: "1" }, { a: "2", b: "1" }, () => writeFileSync(join(folder, "b"), "x"));
+    assert.deepEqual(made(), ["a"]);
+    const found = await read(words, here.world, outs);
+    assert.deepEqual(
+      found.drift.map(({ step }) => step),
+      ["word b"],
+    );
+  });
+  test("looks first at what is new: it may be there", async () => {
+    const { ran } = await changed({ a: "1" }, { a: "1", b: "2" }, () => writeFileSync(join(folder, "b"), "2"));
+    assert.deepEqual(ran, ["look"]);
+  });
+  test("looks first on another machine, and says so", async () => {
+    const { outs } = await create(words, here.world, saying({ a: "1" }));
+    const other = fakeHost(`${folder}-other`);
+    other.facts = factsText("machine-2");
+    const elsewhere = fakeWorld(() => Promise.resolve(other.remote));
+    await update(words, elsewhere.world, outs, saying({ a: "2" }));
+    assert.deepEqual(other.ran, [work, "facts", "look", work]);
+    assert.match(elsewhere.heard.map(({ text }) => text).join(), /is another machine than before/);
+  });
+  test("that fails is stored as half-made, and the next run goes on", async () => {
+    const { outs } = await create(words, here.world, saying({ a: "1" }));
+    host.dieAt(/begin 0$/);
+    const error: unknown = await update(words, here.world, outs, saying({ a: "2" })).catch((why: unknown) => why);
+    assert.ok(error instanceof HalfMade);
+    assert.deepEqual([error.properties["incomplete"], error.properties["made"]], [true, true]);
+    await update(words, here.world, error.properties, saying({ a: "2" }));
+    assert.equal(readFileSync(join(folder, "a"), "utf8"), "2");
+  });
+});
