@@ -13,6 +13,7 @@ import {
   newMark,
   reader,
   undoScript,
+  verifyScript,
   waitForEarlier,
   type Changes,
   type Holder,
@@ -279,15 +280,19 @@ async function withAnswers<T>(
   }
 }
 
-/** Changes the host with one script; undefined: it was not as it was thought to be, so one has to look first. */
+/** Changes the host with one script, and sees that it holds. Undefined: it is not as it was thought to be; look first. */
 async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context): Promise<Applied | undefined> {
   const mark = newMark();
-  const script = makeScript(mark, work, changes, ctx.holder);
-  const done = await alone(remote, () => change(remote, work, script, mark, ctx));
+  const { make, claim, stale } = changes;
+  const nothing = { notes: [], found: new Map<number, State>() };
+  const done =
+    make.length + claim.length + stale.length === 0
+      ? nothing
+      : await alone(remote, () => change(remote, work, makeScript(mark, work, changes, ctx.holder), mark, ctx));
   if (done === undefined) return undefined;
   const { notes, found } = done;
-  const steps = changes.make.flatMap((s) => work.steps[s] ?? []);
-  for (const s of changes.make) {
+  const steps = make.flatMap((s) => work.steps[s] ?? []);
+  for (const s of make) {
     const step = work.steps[s];
     const left = step && drift(step, found.get(s) ?? {});
     if (left) {
@@ -301,10 +306,14 @@ async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context)
       });
     }
   }
+  if (work.verify) await change(remote, work, verifyScript(mark, work.verify), mark, ctx);
   return { changed: steps.map((step) => step.id), notes };
 }
 
-/** Makes what differs, takes back what is no longer wanted, and sees that it holds. */
+/**
+ * Makes what differs and takes back what is no longer wanted. What is to be true afterwards counts also where nothing is to
+ * be made: a run before may have ended at just that.
+ */
 export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: Context): Promise<Applied> {
   const indexes = work.steps.map((_, s) => s);
   const make = indexes.filter((s) => {
@@ -312,9 +321,6 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
     return item !== undefined && differences(item.step, item.found).length > 0;
   });
   const claim = indexes.filter((s) => !make.includes(s) && seen.looked[s]?.held === "others");
-  // What is to be true afterwards counts also where nothing is to be made: a run before may have ended at just that.
-  if (make.length + claim.length + seen.stale.length === 0 && !work.verify) return { changed: [], notes: [] };
-
   const steps = work.steps.filter((_, s) => make.includes(s));
   await sendBodies(remote, work.owner, steps, ctx);
   const done = await withAnswers(seen, make, ctx, (answers) =>

@@ -206,18 +206,26 @@ function groupPiece(group: readonly Item[], making: Making): Command {
   );
 }
 
-const verifyPiece = (verify: Verify) => sh`m begin verify
-${heredoc(
-  sh`timeout -k 5 ${verify.seconds + 5} /bin/sh -s 2>&1 9>&-`,
-  nothing,
-  sh`. ${libPath}
-left=${verify.seconds}
+/** Asks until it holds. Not under the lock: it changes nothing, and others may go on with the host meanwhile. */
+export function verifyScript(mark: string, { test, seconds }: Verify): Command {
+  const waiting = heredoc(
+    sh`timeout -k 5 ${seconds + 5} /bin/sh -s 2>&1`,
+    nothing,
+    sh`${libFor(test)}
+left=${seconds}
 holds() {
-${verify.test}
+${test}
 }
 until out=$(holds 2>&1); do left=$((left - 1)); [ $left -gt 0 ] || { printf '%s\n' "$out"; exit 1; }; sleep 1; done`,
-)}
-[ $? = 0 ] || { m fail verify 1; exit 1; }`;
+  );
+  return lines(
+    head(mark, nothing),
+    sh`m begin verify`,
+    waiting,
+    sh`[ $? = 0 ] || { m fail verify 1; exit 1; }`,
+    sh`m end`,
+  );
+}
 
 export interface Changes {
   /** Indexes of the steps to make; the others that another owner made are only claimed. */
@@ -231,7 +239,7 @@ export interface Changes {
   readonly machineId?: string;
 }
 
-/** One script that takes the lock, undoes what is no longer wanted, makes what differs, looks again and verifies. */
+/** One script that takes the lock, undoes what is no longer wanted, makes what differs, and looks again. */
 export function makeScript(mark: string, work: Work, changes: Changes, holder: Holder): Command {
   const chosen = work.steps.flatMap((step, s) => (changes.make.includes(s) ? [{ step, s }] : []));
   const sums = chosen.flatMap(({ step }) => step.bodies?.map(({ sha256 }) => sha256) ?? []);
@@ -249,7 +257,6 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),
     ...groups(chosen).map((group) => groupPiece(group, making)),
     sh`reload_units || { m fail reload $?; exit 1; }`,
-    ...(work.verify ? [verifyPiece(work.verify)] : []),
     sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} || exit 1; m end`,
   );
 }

@@ -11,7 +11,7 @@ import {
 } from "./config";
 import { equip } from "./modules/equipment";
 import { archivesOf, filesOf } from "./modules/files";
-import { prepareHosts, type ReadyMachine, type Surroundings } from "./modules/host";
+import { prepareHosts, type PreparedMachine, type Surroundings } from "./modules/host";
 import { makeKubernetes } from "./modules/kubernetes";
 import { hostsEntries } from "./modules/names";
 import { splitOutputs } from "./modules/outputs";
@@ -46,7 +46,7 @@ export class Cluster extends pulumi.ComponentResource {
   }
 }
 
-function installKubernetes(prepared: readonly ReadyMachine[], surroundings: Surroundings): pulumi.Output<string> {
+function installKubernetes(prepared: readonly PreparedMachine[], surroundings: Surroundings): pulumi.Output<string> {
   const { spec } = surroundings;
   const settings = {
     ...surroundings,

@@ -23,8 +23,15 @@ reload_units() { if [ -e "$L/reload" ]; then systemctl daemon-reload && rm -f "$
 change_unit_file() { # VERB NAME: systemctl reads all unit files anew after it by itself
   systemctl "$1" -q -- "$2" && gone "$L/reload"
 }
-set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) APPLIED
-  shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState,NeedDaemonReload -- "$1")$nl
+started_since() { # SHOWN KEY…: others started it with what we made; both times are hundredths of a second since the boot
+  began=${1#*"${nl}ActiveEnterTimestampMonotonic="} && began=${began%%"$nl"*} && began=${began%????}
+  shift
+  for key in "$@"; do
+    [ -f "$L/$key/when" ] && read -r when <"$L/$key/when" && [ "${began:-0}" -gt "$when" ] || return 1
+  done
+}
+set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) APPLIED KEYS(of what it is started with)…
+  shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState,NeedDaemonReload,ActiveEnterTimestampMonotonic -- "$1")$nl
   case $shown in *"${nl}NeedDaemonReload=yes$nl"* | *"${nl}LoadState=not-found$nl"*) : >"$L/reload" ;; esac
   # What systemd says of a unit file is what it last read.
   if [ -e "$L/reload" ]; then state=unknown; else state=${shown#*"${nl}UnitFileState="} && state=${state%%"$nl"*}; fi
@@ -45,7 +52,8 @@ set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) APPLIED
       case $shown in
         *"${nl}ActiveState=active$nl"*)
           verb=
-          [ "$(cat applied 2>/dev/null)" = "$5" ] || verb=$4
+          if [ -f applied ]; then [ "$(cat applied)" = "$5" ] || verb=$4
+          elif [ $# -lt 6 ] || ! (shift 5 && started_since "$shown" "$@"); then verb=$4; fi
           ;;
       esac
       [ "$verb" = reload ] && { systemctl reload -- "$1" || verb=restart; }

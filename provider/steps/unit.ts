@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { keyOf } from "../script";
 import { sh } from "../shell";
 import type { Step } from "../step";
 import { checkedName } from "./checked";
@@ -39,7 +40,7 @@ export function unit(name: string, { enabled, running, restartOn, reloadOn }: Un
     },
     look: sh`look_unit ${name}`,
     bulk: { kind: "unit", name },
-    make: sh`set_unit ${name} ${state} ${runs} ${reloadOn ? "reload" : "restart"} ${applied ?? "-"}`,
+    make: sh`set_unit ${name} ${state} ${runs} ${reloadOn ? "reload" : "restart"} ${applied ?? "-"} ${(watched ?? []).map(({ id }) => keyOf(id))}`,
     undo: sh`undo_unit ${name}`,
   };
 }

@@ -4,7 +4,7 @@ import type { ClusterSpec, Role } from "../config";
 import { Containerd } from "../containerd";
 import { Images, type ImageArchive } from "../images";
 import { KubernetesPrograms } from "../kubernetes-programs";
-import { archOf, type ReadyMachine, type Surroundings } from "./host";
+import { archOf, type PreparedMachine, type ReadyMachine, type Surroundings } from "./host";
 import { loginsOf, type registriesOf } from "./registries";
 
 export interface EquipmentSettings extends Surroundings {
@@ -21,9 +21,12 @@ const onMastersOnly = /\/(kube-apiserver|kube-controller-manager|kube-scheduler|
 const imagesOf = (spec: ClusterSpec, roles: readonly Role[]): string[] =>
   imagesFor(versionsFor(spec)).filter((image) => roles.includes("master") || !onMastersOnly.test(image));
 
-/** What a node needs before its turn to join has come: a container runtime, the images in it, and Kubernetes' programs. */
-export function equip(machine: ReadyMachine, settings: EquipmentSettings): ReadyMachine {
-  const { host, roles, forget, ready } = machine;
+/**
+ * What a node needs before its turn to join has come: a container runtime, the images in it, and Kubernetes' programs. They come
+ * while packages and clocks are seen to.
+ */
+export function equip(machine: PreparedMachine, settings: EquipmentSettings): ReadyMachine {
+  const { host, roles, forget, ready, basis } = machine;
   const { cluster, spec, sources, registries, archives, opts } = settings;
   if (!roles.includes("master") && !roles.includes("worker")) return machine;
   const { kubernetes, containerd: version, runc, crictl, cniPlugins, pause } = versionsFor(spec);
@@ -46,7 +49,7 @@ export function equip(machine: ReadyMachine, settings: EquipmentSettings): Ready
       config,
       existing,
     },
-    { ...opts, dependsOn: [...ready] },
+    { ...opts, dependsOn: [...basis] },
   );
   const images = new Images(
     `${cluster}-${host.name}-images`,
@@ -56,7 +59,7 @@ export function equip(machine: ReadyMachine, settings: EquipmentSettings): Ready
   const programs = new KubernetesPrograms(
     `${cluster}-${host.name}-programs`,
     { host, forget, version: kubernetes, ...archOf(machine), sources },
-    { ...opts, dependsOn: [...ready] },
+    { ...opts, dependsOn: [...basis] },
   );
   return { ...machine, ready: [...ready, runtime, images, programs] };
 }

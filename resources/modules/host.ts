@@ -45,17 +45,19 @@ export interface ReadyMachine extends Machine {
   ready: readonly pulumi.Resource[];
 }
 
-interface Ready extends ReadyMachine {
+export interface PreparedMachine extends ReadyMachine {
+  /** The part of it that a container runtime needs: names, and the kernel. */
+  basis: readonly pulumi.Resource[];
   chrony: pulumi.Resource;
 }
 
 /** Everything machines need before a container runtime comes onto them. Those that serve time come before those that follow. */
-export function prepareHosts(machines: readonly Machine[], surroundings: Surroundings): ReadyMachine[] {
+export function prepareHosts(machines: readonly Machine[], surroundings: Surroundings): PreparedMachine[] {
   const { ntpServers } = surroundings.spec.system;
   const prepare = (machine: Machine, after: readonly pulumi.Resource[]) =>
     prepareHost(machine, [...after], surroundings);
   const servers = ntpServers.flatMap((name) => machines.find(({ host }) => host.name === name) ?? []);
-  const serving = servers.reduce<Ready[]>((ready, server) => {
+  const serving = servers.reduce<PreparedMachine[]>((ready, server) => {
     const before = ready.map(({ chrony }) => chrony);
     return [...ready, prepare(server, before)];
   }, []);
@@ -68,7 +70,7 @@ function prepareHost(
   machine: Machine,
   clocks: pulumi.Resource[],
   { cluster, spec, names, addresses, opts }: Surroundings,
-): Ready {
+): PreparedMachine {
   const { host, port, roles, forget } = machine;
   const name = (part: string) => `${cluster}-${host.name}-${part}`;
   const common = { host, forget };
@@ -112,7 +114,8 @@ function prepareHost(
     { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
     after(tools, firewall, ...clocks),
   );
-  return { ...machine, ready: [...resolver, hostsFile, system, firewall, tools, chrony], chrony };
+  const basis = [...resolver, hostsFile, system];
+  return { ...machine, ready: [...basis, firewall, tools, chrony], basis, chrony };
 }
 
 const packagesFor = ({ system }: ClusterSpec) => ({
