@@ -15,11 +15,14 @@ export interface DynamicProvider {
   delete: (id: string, props: Inputs) => Promise<void>;
 }
 
+/** The same for all kinds of this process: looks of a run do not wait for its own changes. */
+const controller = `${userInfo().username}@${hostname()} pid ${process.pid} since ${new Date().toISOString()}`;
+
 export const world = (): World => ({
   connect,
   tell,
   forgotten: (process.env["KUBEXM_FORGET"] ?? "").split(",").filter(Boolean),
-  controller: `${userInfo().username}@${hostname()} pid ${process.pid} since ${new Date().toISOString()}`,
+  controller,
 });
 
 /** Anything but plain JSON would hang the call or be lost on the way. */

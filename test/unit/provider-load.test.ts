@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { world } from "../../provider/dynamic.js";
 import { Chrony } from "../../resources/chrony.js";
 
 const provider = join(__dirname, "..", "..", "resources", "provider.js");
@@ -19,6 +21,12 @@ test("the provider process does without Pulumi's SDK, templates and diffs until 
   for (const name of ["kubexm", "ssh2", "zod"]) assert.ok(loaded.includes(name), `${name} is loaded`);
   for (const name of ["@pulumi/pulumi", "@grpc/grpc-js", "handlebars", "diff"])
     assert.ok(!loaded.includes(name), `${name} is loaded`);
+});
+
+test("all kinds of one process are one run to a host, so that its looks do not wait for its own changes", async () => {
+  const { controller } = world();
+  await sleep(2);
+  assert.equal(world().controller, controller);
 });
 
 test("a component's class can be extended, and what it makes is known as its own", () => {
