@@ -43,9 +43,12 @@ const SHA256 = sh`h=sha256sum;`;
 const SHA256_BIG = sh`${SHA256} command -v openssl >/dev/null && h="openssl dgst -sha256 -r";`;
 const hasher = ({ body }: Try) => (body.bytes >= STRIPED_FROM.bytes ? SHA256_BIG : SHA256);
 
-/** $r holds what the hash program said of the content; only then the file takes its place. */
+/**
+ * $r holds what the hash program said of the content; only then the file takes its place. The disk begins with it at once, beside
+ * what is sent next: whoever moves it on and syncs it then waits the less.
+ */
 function finish({ body }: Try): Command {
-  return sh`case "$r" in *${body.sha256}*) ;; *) echo "the content on the host has the sha256 $r" >&2; exit ${WRONG_CONTENT};; esac; mv -fT -- "$t" "$to"`;
+  return sh`case "$r" in *${body.sha256}*) ;; *) echo "the content on the host has the sha256 $r" >&2; exit ${WRONG_CONTENT};; esac; mv -fT -- "$t" "$to" || exit; sync "$to" </dev/null >/dev/null 2>&1 &`;
 }
 
 /** Hashed out of the host's memory afterwards: to do both at once, through pipes, takes twice the time. */
