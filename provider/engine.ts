@@ -6,7 +6,6 @@ import type { RunLog } from "./log";
 import {
   addWord,
   bulkNames,
-  keyOf,
   lookAgain,
   lookScript,
   makeScript,
@@ -21,7 +20,7 @@ import {
 } from "./script";
 import { lines, type Command, type Secret } from "./shell";
 import type { Remote } from "./ssh/remote";
-import { differences, drift, type Drift, type State, type Step } from "./step";
+import { differences, drift, keyOf, type Drift, type State, type Step } from "./step";
 
 export interface Looked {
   readonly step: Step;

@@ -1,11 +1,8 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { bulks } from "./bulk";
 import { lib, libFor, libMark, libPath } from "./lib";
 import { Command, lines, quote, sh, word, type Secret } from "./shell";
-import type { BulkKind, Step } from "./step";
-
-/** The name of a step's folder in the ledger. */
-export const keyOf = (id: string): string => createHash("sha256").update(id).digest("hex").slice(0, 16);
+import { keyOf, type BulkKind, type Step } from "./step";
 
 /** Marks our lines in the output, so that nothing a command prints can be taken for one. */
 export const newMark = (): string => `@${randomBytes(6).toString("hex")}`;

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { Ask } from "./ask";
 import type { Command } from "./shell";
@@ -53,6 +54,9 @@ export interface Step {
   /** Seconds for make or undo; default 300. */
   readonly timeout?: number;
 }
+
+/** The name of a step's folder in the ledger. */
+export const keyOf = (id: string): string => createHash("sha256").update(id).digest("hex").slice(0, 16);
 
 export interface Drift {
   readonly step: string;

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
-import { keyOf } from "../script";
 import { sh } from "../shell";
-import type { Step } from "../step";
+import { keyOf, type Step } from "../step";
 import { checkedName } from "./checked";
 
 export interface UnitOptions {

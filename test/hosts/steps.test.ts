@@ -142,6 +142,25 @@ const cases: readonly StepCase[] = [
     },
   },
   {
+    name: "unit: what was started with our files already is not started anew",
+    steps: [
+      conf,
+      service,
+      steps.command("somebody starts it", {
+        doneWhen: raw("test -s /run/kx.pid"),
+        run: raw("systemctl daemon-reload; systemctl start kx; systemctl show -p MainPID --value kx >/run/kx.pid"),
+        undo: raw("rm -f /run/kx.pid"),
+      }),
+      steps.unit("kx.service", { enabled: true, running: true, restartOn: [conf, service] }),
+    ],
+    holds: 'test "$(systemctl show -p MainPID --value kx)" = "$(cat /run/kx.pid)"',
+    drifts: [{ by: "systemctl disable -q kx.service", step: "unit kx.service" }],
+    then: {
+      steps: [conf2, service, steps.unit("kx.service", { enabled: true, running: true, restartOn: [conf2, service] })],
+      holds: "systemctl is-active kx.service && systemctl show -p ActiveEnterTimestamp kx",
+    },
+  },
+  {
     name: "unit: somebody else's, stopped and masked",
     steps: [steps.unit("systemd-journald-audit.socket", { enabled: "masked" })],
     holds: 'test "$(systemctl show -P LoadState systemd-journald-audit.socket)" = masked',
