@@ -154,7 +154,7 @@ make_one ${s} ${keyOf(step.id)}`;
     nothing,
     lines(sh`. ${libPath}; S=$S/${owner} shared=${shared.join(" ")}`, ...pieces),
   )}
-code=$?; case $code in 0) ;; 1) exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
+code=$?; case $code in 0) ;; 1) full_disk; exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
 }
 
 /** A word that the shell hands on as it is. */

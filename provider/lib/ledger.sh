@@ -41,9 +41,9 @@ make_one() { # NUMBER KEY: runs step_NUMBER, then look_NUMBER; what that finds i
     "step_$1"
   ) </dev/null
   code=$?
-  read -r up rest </proc/uptime && printf '%s\n' "${up%.*}${up#*.}" >"$entry/when"
+  read -r up rest </proc/uptime
   [ $code = 0 ] || { printf '%s fail %s %s\n' "$M" "$1" $code && exit 1; }
-  { made=$("look_$1") && printf '%s\n' "$made" >"$entry/made"; } || { printf '%s fail %s look\n' "$M" "$1" && exit 1; }
+  { made=$("look_$1") && printf '%s\nwhen=%s\n' "$made" "${up%.*}${up#*.}" >"$entry/made"; } || { printf '%s fail %s look\n' "$M" "$1" && exit 1; }
   printf '%s look 0 %s ours\n%s\n' "$M" "$1" "$made"
 }
 tell_held() { # OWNER WORK STEP: begins what is found of the thing whose entry is $entry, with whose the entry is

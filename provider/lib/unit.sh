@@ -27,7 +27,8 @@ started_since() { # SHOWN KEY…: others started it with what we made; both time
   began=${1#*"${nl}ActiveEnterTimestampMonotonic="} && began=${began%%"$nl"*} && began=${began%????}
   shift
   for key in "$@"; do
-    [ -f "$L/$key/when" ] && read -r when <"$L/$key/when" && [ "${began:-0}" -gt "$when" ] || return 1
+    when=$(sed -n 's/^when=//p' "$L/$key/made" 2>/dev/null)
+    [ -n "$when" ] && [ "${began:-0}" -gt "$when" ] || return 1
   done
 }
 set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) APPLIED KEYS(of what it is started with)…
