@@ -115,14 +115,19 @@ export interface Context {
   readonly signal?: AbortSignal;
 }
 
-const changers = new WeakMap<Remote, PQueue>();
-
-/** One change at a time on a host; looks and uploads do not wait for it. */
-function alone<T>(remote: Remote, task: () => Promise<T>): Promise<T> {
-  const queue = changers.get(remote) ?? new PQueue({ concurrency: 1 });
-  changers.set(remote, queue);
-  return queue.add(task);
+/** So many at a time on a host. */
+function atMost(concurrency: number): <T>(remote: Remote, task: () => Promise<T>) => Promise<T> {
+  const queues = new WeakMap<Remote, PQueue>();
+  return (remote, task) => {
+    const queue = queues.get(remote) ?? new PQueue({ concurrency });
+    queues.set(remote, queue);
+    return queue.add(task);
+  };
 }
+
+/** Looks and uploads do not wait for changes, nor does waiting for what comes of them, which leaves sessions to others. */
+const changing = atMost(1);
+const waiting = atMost(2);
 
 const TAIL = 20;
 const staging = "/var/lib/kubexm/staging";
@@ -287,7 +292,7 @@ async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context)
   const done =
     make.length + claim.length + stale.length === 0
       ? nothing
-      : await alone(remote, () => change(remote, work, makeScript(mark, work, changes, ctx.holder), mark, ctx));
+      : await changing(remote, () => change(remote, work, makeScript(mark, work, changes, ctx.holder), mark, ctx));
   if (done === undefined) return undefined;
   const { notes, found } = done;
   const steps = make.flatMap((s) => work.steps[s] ?? []);
@@ -305,7 +310,8 @@ async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context)
       });
     }
   }
-  if (work.verify) await change(remote, work, verifyScript(mark, work.verify), mark, ctx);
+  const { verify } = work;
+  if (verify) await waiting(remote, () => change(remote, work, verifyScript(mark, verify), mark, ctx));
   return { changed: steps.map((step) => step.id), notes };
 }
 
@@ -333,7 +339,8 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
 /** What is known to differ, without a look at it. */
 export interface KnownChanges {
   readonly work: Work;
-  readonly machineId: string;
+  /** For which machine, and for what was last made on it. */
+  readonly known: NonNullable<Changes["known"]>;
   /** Indexes of steps that are wanted otherwise than before. */
   readonly make: readonly number[];
   /** Ids of things that are no longer wanted. */
@@ -343,10 +350,10 @@ export interface KnownChanges {
 /** The same with one exec; undefined: one has to look first. */
 export function applyKnown(
   remote: Remote,
-  { work, machineId, make, stale }: KnownChanges,
+  { work, known, make, stale }: KnownChanges,
   ctx: Context,
 ): Promise<Applied | undefined> {
-  const changes = { make, claim: [], stale: stale.map(keyOf), answers: new Map<number, Secret>(), machineId };
+  const changes = { make, claim: [], stale: stale.map(keyOf), answers: new Map<number, Secret>(), known };
   return enact(remote, work, changes, ctx);
 }
 
@@ -354,6 +361,6 @@ export function applyKnown(
 export async function revert(remote: Remote, owner: string, keep: boolean, ctx: Context): Promise<readonly string[]> {
   const mark = newMark();
   const script = undoScript(mark, owner, ctx.holder, keep);
-  const done = await alone(remote, () => change(remote, { owner, steps: [] }, script, mark, ctx));
+  const done = await changing(remote, () => change(remote, { owner, steps: [] }, script, mark, ctx));
   return done?.notes ?? [];
 }

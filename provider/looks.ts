@@ -48,7 +48,9 @@ async function lookAll(remote: Remote, together: readonly Waiting[]): Promise<vo
   } catch (error) {
     if (together.length === 1) return together[0]?.reject(error);
     // One component that cannot be looked at must not take the others' answers away.
-    for (const { work, holder, resolve, reject } of together)
-      await look(remote, [work], holder).then(([result]) => result && resolve(result), reject);
+    const alone = together.map(({ work, holder, resolve, reject }) =>
+      look(remote, [work], holder).then(([result]) => result && resolve(result), reject),
+    );
+    await Promise.all(alone);
   }
 }

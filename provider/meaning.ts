@@ -3,7 +3,7 @@ import { parse, workOf } from "./arguments";
 import type { Definition } from "./definition";
 import type { KnownChanges } from "./engine";
 import type { Facts } from "./facts";
-import type { Work } from "./script";
+import { madeOf, type Work } from "./script";
 import { secretLeaves } from "./ssh/spec";
 import type { Step } from "./step";
 
@@ -74,5 +74,10 @@ export function differenceOf(
   if (changed.some(({ bodies, ask }) => bodies ?? ask)) return "unknown";
   const make = changed.map((step) => work.steps.indexOf(step));
   const wanted = new Set(work.steps.map(({ id }) => id));
-  return { work, machineId: facts.machineId, make, stale: [...had.keys()].filter((id) => !wanted.has(id)) };
+  return {
+    work,
+    known: { machineId: facts.machineId, made: madeOf(before.work) },
+    make,
+    stale: [...had.keys()].filter((id) => !wanted.has(id)),
+  };
 }

@@ -232,9 +232,12 @@ export interface Changes {
   readonly stale: readonly string[];
   /** What other hosts said, by index of the step that asked. */
   readonly answers: ReadonlyMap<number, Secret>;
-  /** Of the machine that this was thought out for; on another one has to look first. */
-  readonly machineId?: string;
+  /** Where this was thought out for, without a look: a machine, and what was last made of the work on it. */
+  readonly known?: { readonly machineId: string; readonly made: string };
 }
+
+/** What a work comes to in the end. A host keeps it, so that nobody builds on what a run that was cut off left. */
+export const madeOf = ({ steps }: Work): string => keyOf(JSON.stringify(steps.map(({ id, want }) => [id, want])));
 
 /** One script that takes the lock, undoes what is no longer wanted, makes what differs, and looks again. */
 export function makeScript(mark: string, work: Work, changes: Changes, holder: Holder): Command {
@@ -242,18 +245,22 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
   const sums = chosen.flatMap(({ step }) => step.bodies?.map(({ sha256 }) => sha256) ?? []);
   const shared = sums.filter((sum, i) => sums.indexOf(sum) < i);
   const making: Making = { owner: work.owner, shared, answers: changes.answers };
-  const { machineId } = changes;
+  const at = sh`"$L/at."${work.owner}`;
+  const { known } = changes;
+  const asKnown = known
+    ? sh` && [ "$(cat /etc/machine-id 2>/dev/null)" = ${known.machineId} ] && [ "$(cat ${at} 2>/dev/null)" = ${known.made} ]`
+    : nothing;
   return changing(
     mark,
     holder,
-    machineId === undefined
-      ? nothing
-      : sh`[ "$(cat /etc/machine-id 2>/dev/null)" = ${machineId} ] || exit ${lookAgain}`,
-    sh`[ -z "$waited" ] || exit ${lookAgain}`,
+    nothing,
+    sh`[ -z "$waited" ]${asKnown} || exit ${lookAgain}
+rm -f ${at}`,
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
     ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),
     ...groups(chosen).map((group) => groupPiece(group, making)),
     sh`reload_units || { m fail reload $?; exit 1; }`,
+    sh`printf '%s\n' ${madeOf(work)} >${at}`,
     sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} || exit 1; m end`,
   );
 }
@@ -261,7 +268,15 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
 /** One script that gives back everything an owner holds; `keep` drops the records and leaves the things as they are. */
 export function undoScript(mark: string, owner: string, holder: Holder, keep: boolean): Command {
   const each = keep ? sh`for key in $(owned_by ${owner}); do forget_entry "$key" ${owner}; done` : undoOwned(owner);
-  return changing(mark, holder, sh`[ -d $K ] || { m end; exit 0; }`, each, sh`gone $S/${owner}; tidy || exit 1; m end`);
+  const unknown = sh`rm -f "$L/at."${owner}`;
+  return changing(
+    mark,
+    holder,
+    sh`[ -d $K ] || { m end; exit 0; }`,
+    unknown,
+    each,
+    sh`gone $S/${owner}; tidy || exit 1; m end`,
+  );
 }
 
 export interface Event {

@@ -37,6 +37,7 @@ export const KubernetesNode = component({
   }),
   fixed: {
     role: "take the host out of its groups, run up, and add it again",
+    "controlPlane.cluster.kubernetesVersion": "kubexm does not upgrade running clusters yet; write the version back",
     "controlPlane.cluster.networking": rebuilt,
     "controlPlane.cluster.etcd": rebuilt,
     "controlPlane.cluster.controlPlaneEndpoint": rebuilt,

@@ -24,7 +24,9 @@ change_unit_file() { # VERB NAME: systemctl reads all unit files anew after it b
   systemctl "$1" -q -- "$2" && gone "$L/reload"
 }
 started_since() { # SHOWN KEY…: others started it with what we made; both times are hundredths of a second since the boot
-  began=${1#*"${nl}ActiveEnterTimestampMonotonic="} && began=${began%%"$nl"*} && began=${began%????}
+  # lxcfs has another time there.
+  ! grep -q ' /proc/uptime ' /proc/self/mounts || return 1
+  began=${1#*"${nl}ExecMainStartTimestampMonotonic="} && began=${began%%"$nl"*} && began=${began%????}
   shift
   for key in "$@"; do
     when=$(sed -n 's/^when=//p' "$L/$key/made" 2>/dev/null)
@@ -32,7 +34,7 @@ started_since() { # SHOWN KEY…: others started it with what we made; both time
   done
 }
 set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) APPLIED KEYS(of what it is started with)…
-  shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState,NeedDaemonReload,ActiveEnterTimestampMonotonic -- "$1")$nl
+  shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState,NeedDaemonReload,ExecMainStartTimestampMonotonic -- "$1")$nl
   case $shown in *"${nl}NeedDaemonReload=yes$nl"* | *"${nl}LoadState=not-found$nl"*) : >"$L/reload" ;; esac
   # What systemd says of a unit file is what it last read.
   if [ -e "$L/reload" ]; then state=unknown; else state=${shown#*"${nl}UnitFileState="} && state=${state%%"$nl"*}; fi

@@ -89,6 +89,17 @@ function hostFamilies(spec: ClusterSpec): Finding[] {
   });
 }
 
+/** flanneld is told the node's first address, and with both families it finds an interface by an IPv4 one only. */
+function firstFamily(spec: ClusterSpec): Finding[] {
+  if (spec.network.plugin !== "flannel" || podsOf(spec).length < 2) return [];
+  return spec.hosts.flatMap(({ internalAddress = "" }, i) => {
+    const [first, second] = commaParts(internalAddress).map(parseIp);
+    if (first?.family !== 6 || second === undefined) return [];
+    const message = "begins with the IPv6 address, and flannel needs the other one first; write IPv4,IPv6";
+    return [{ path: ["hosts", i, "internalAddress"], message }];
+  });
+}
+
 /** The API server takes 20 bits at most; kubeadm gives the tenth address to DNS. */
 const SERVICE_BITS = { least: 4, most: 20 };
 
@@ -191,6 +202,7 @@ export const NETWORK_RULES: readonly Rule[] = [
   { name: "host-in-cidr", severity: "error", check: hostsInRanges },
   { name: "cidr-families", severity: "error", check: families },
   { name: "host-families", severity: "error", check: hostFamilies },
+  { name: "first-family", severity: "error", check: firstFamily },
   { name: "service-cidr-size", severity: "error", check: serviceSize },
   { name: "node-cidr", severity: "error", check: nodeShares },
   { name: "calico", severity: "error", check: calico },

@@ -22,8 +22,8 @@ const imagesOf = (spec: ClusterSpec, roles: readonly Role[]): string[] =>
   imagesFor(versionsFor(spec)).filter((image) => roles.includes("master") || !onMastersOnly.test(image));
 
 /**
- * What a node needs before its turn to join has come: a container runtime, the images in it, and Kubernetes' programs. They come
- * while packages and clocks are seen to.
+ * What a node needs before its turn to join has come: a container runtime, the images in it, and Kubernetes' programs. Files come
+ * while packages and clocks are seen to; registries are asked when clocks are right.
  */
 export function equip(machine: PreparedMachine, settings: EquipmentSettings): ReadyMachine {
   const { host, roles, forget, ready, basis } = machine;
@@ -54,7 +54,7 @@ export function equip(machine: PreparedMachine, settings: EquipmentSettings): Re
   const images = new Images(
     `${cluster}-${host.name}-images`,
     { host, forget, images: imagesOf(spec, roles), archives },
-    { ...opts, dependsOn: runtime },
+    { ...opts, dependsOn: [...ready, runtime] },
   );
   const programs = new KubernetesPrograms(
     `${cluster}-${host.name}-programs`,

@@ -141,7 +141,14 @@ function settleNode(node: Node, first: Node, cluster: string, opts: pulumi.Custo
   const role = node.works ? { "node-role.kubernetes.io/worker": "" } : {};
   return new NodeSettings(
     `${cluster}-${name}-settings`,
-    { host: first.host, forget: first.forget || node.forget, node: name, labels: { ...role, ...labels }, taints },
+    {
+      host: first.host,
+      forget: first.forget || node.forget,
+      node: name,
+      labels: { ...role, ...labels },
+      taints,
+      network: true,
+    },
     opts,
   );
 }

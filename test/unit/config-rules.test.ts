@@ -183,6 +183,13 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
     /no IPv6/,
   ],
   ["host-families", dual("fd01::/112"), undefined],
+  ["first-family", dual("fd01::/112"), undefined],
+  [
+    "first-family",
+    { ...dual("fd01::/112"), hosts: [{ ...hosts("m1")[0], internalAddress: "2001:db8::1,192.0.2.1" }] },
+    "hosts[0].internalAddress",
+    /write IPv4,IPv6/,
+  ],
   ["host-families", two({ address: "m1.example.com" }, { address: "w1.example.com" }), undefined],
   [
     "service-cidr-size",

@@ -25,6 +25,7 @@ beforeEach(() => {
   here = fakeWorld(() => Promise.resolve(host.remote));
 });
 
+const word = (name: string) => readFileSync(join(folder, name), "utf8");
 const there = () => readdirSync(folder).filter((name) => name !== "made");
 const made = () =>
   existsSync(join(folder, "made")) ? readFileSync(join(folder, "made"), "utf8").trim().split("\n") : [];
@@ -66,7 +67,7 @@ describe("an update of what is known", () => {
     assert.deepEqual(ran, [work]);
     assert.deepEqual(made(), ["b"]);
     assert.deepEqual(there(), ["a", "b"]);
-    assert.equal(readFileSync(join(folder, "b"), "utf8"), "2");
+    assert.equal(word("b"), "2");
   });
   test("leaves what drifted beside it to a look", async () => {
     const { outs } = await changed({ a: "1", b: "1" }, { a: "2", b: "1" }, () => writeFileSync(join(folder, "b"), "x"));
@@ -96,6 +97,21 @@ describe("an update of what is known", () => {
     assert.ok(error instanceof HalfMade);
     assert.deepEqual([error.properties["incomplete"], error.properties["made"]], [true, true]);
     await update(words, here.world, error.properties, saying({ a: "2" }));
-    assert.equal(readFileSync(join(folder, "a"), "utf8"), "2");
+    assert.equal(word("a"), "2");
+  });
+  test("does not build on what a run left that was cut off, whatever the state says", async () => {
+    const { outs } = await create(words, here.world, saying({ a: "1", b: "1" }));
+    await assert.rejects(update(words, here.world, outs, saying({ a: "2", b: "broken" })));
+    const next = await update(words, here.world, outs, saying({ a: "1", b: "3" }));
+    assert.deepEqual([word("a"), word("b")], ["1", "3"]);
+    const before = host.ran.length;
+    await update(words, here.world, next.outs, saying({ a: "1", b: "4" }));
+    assert.deepEqual(host.ran.slice(before), [work]);
+  });
+  test("of a state that was put back looks first", async () => {
+    const { outs } = await create(words, here.world, saying({ a: "1", b: "1" }));
+    await update(words, here.world, outs, saying({ a: "2", b: "1" }));
+    await update(words, here.world, outs, saying({ a: "1", b: "2" }));
+    assert.deepEqual([word("a"), word("b")], ["1", "2"]);
   });
 });
