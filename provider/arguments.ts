@@ -4,6 +4,7 @@ import { ArgumentError } from "./errors";
 import { unknownFacts, type Facts } from "./facts";
 import { commonArgs } from "./options";
 import type { Work } from "./script";
+import { keyOf, type Step } from "./step";
 import { maybeUnknown, unknownPaths } from "./unknown";
 
 export const common = z.object(commonArgs).strict();
@@ -56,6 +57,14 @@ function parseArgs(definition: Definition, given: Readonly<Record<string, unknow
   return args;
 }
 
+/** What the arguments alone say, where the host is not known yet. */
+export const ownArguments = (definition: Definition, inputs: Readonly<Record<string, unknown>>) =>
+  parseArgs(definition, split(inputs).args);
+
+/** Whether it is only not known yet where they will hold. */
+export const knownButForHost = (inputs: Readonly<Record<string, unknown>>) =>
+  unknownPaths(inputs).every(([head = ""]) => own.has(String(head)));
+
 export function parse(definition: Definition, inputs: Readonly<Record<string, unknown>>): Parsed {
   const parts = split(inputs);
   return { common: common.parse(parts.common), args: parseArgs(definition, parts.args) };
@@ -85,17 +94,26 @@ export function storedArguments(definition: Definition, stored: Readonly<Record<
   }
 }
 
-/** The name of a component in the ledger: the same for the same thing after a lost state. */
-export const ownerOf = (kind: string, name: string) => `${kind}.${name}`.replaceAll(/[^A-Za-z0-9._-]/g, "_");
+/** The name of a component in the ledger: the same for the same thing after a lost state, another for any other. */
+export function ownerOf(kind: string, name: string): string {
+  const full = `${kind}.${name}`;
+  const plain = full.replaceAll(/[^A-Za-z0-9._-]/g, "_");
+  return plain === full ? plain : `${plain}-${keyOf(full)}`;
+}
+
+export function stepsOf(definition: Definition, args: Record<string, unknown>, facts: Facts): Step[] {
+  const steps = definition.steps(args, facts).flat();
+  const twice = steps.find((step, i) => steps.findIndex((other) => other.id === step.id) !== i);
+  if (twice) throw new ArgumentError(twice.id, "two steps are about it");
+  return steps;
+}
 
 export function workOf(
   definition: Definition,
   { common: { resource }, args }: Parsed,
   facts: Facts = unknownFacts,
 ): Work {
-  const steps = definition.steps(args, facts).flat();
-  const twice = steps.find((step, i) => steps.findIndex((other) => other.id === step.id) !== i);
-  if (twice) throw new ArgumentError(twice.id, "two steps are about it");
+  const steps = stepsOf(definition, args, facts);
   const verify = definition.verify?.(args, facts);
   return { owner: ownerOf(definition.kind, resource.name), steps, ...(verify && { verify }) };
 }

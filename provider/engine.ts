@@ -1,12 +1,11 @@
 import PQueue from "p-queue";
-import { ask, type Connect } from "./ask";
+import { ask } from "./ask";
 import { bulks } from "./bulk";
+import { change, logged, type Context } from "./change";
 import { RemoteError } from "./errors";
-import type { RunLog } from "./log";
 import {
   addWord,
   bulkNames,
-  lookAgain,
   lookScript,
   makeScript,
   newMark,
@@ -18,9 +17,9 @@ import {
   type Holder,
   type Work,
 } from "./script";
-import { lines, type Command, type Secret } from "./shell";
+import { lines, type Secret } from "./shell";
 import type { Remote } from "./ssh/remote";
-import { differences, drift, keyOf, type Drift, type State, type Step } from "./step";
+import { differences, drift, keyOf, reasonOf, type Drift, type State, type Step } from "./step";
 
 export interface Looked {
   readonly step: Step;
@@ -38,8 +37,36 @@ export interface LookResult {
 export const driftOf = (result: LookResult): Drift[] =>
   result.looked.flatMap(({ step, found }) => drift(step, found) ?? []);
 
-/** Looks at any number of components on one host with one exec. */
+/** How many scripts of this process that take something back have begun or ended on a host. */
+const undos = new WeakMap<Remote, number>();
+const undosOn = (remote: Remote) => undos.get(remote) ?? 0;
+
+/** Looks meanwhile would see what is gone a moment later, and does not belong to anybody any more. */
+async function undoing<T>(remote: Remote, work: () => Promise<T>): Promise<T> {
+  undos.set(remote, undosOn(remote) + 1);
+  try {
+    return await work();
+  } finally {
+    undos.set(remote, undosOn(remote) + 1);
+  }
+}
+
+/** Looks at any number of components on one host with one exec, at a moment when nothing is taken back there. */
 export async function look(remote: Remote, works: readonly Work[], holder?: Holder): Promise<LookResult[]> {
+  for (;;) {
+    const before = undosOn(remote);
+    const seen = await lookOnce(remote, works, holder).then(
+      (results) => () => results,
+      (error: unknown) => () => {
+        throw error;
+      },
+    );
+    if (before % 2 === 0 && undosOn(remote) === before) return seen();
+    await changing(remote, () => Promise.resolve());
+  }
+}
+
+async function lookOnce(remote: Remote, works: readonly Work[], holder?: Holder): Promise<LookResult[]> {
   const mark = newMark();
   const found = works.map((work) => work.steps.map((): Record<string, string> => ({})));
   const held = works.map((work) => work.steps.map((): Looked["held"] => "none"));
@@ -103,18 +130,6 @@ export async function look(remote: Remote, works: readonly Work[], holder?: Hold
   });
 }
 
-/** Where a run tells what it does. */
-export interface Context {
-  readonly component: string;
-  readonly holder: Holder;
-  /** The way to other hosts, for steps that ask them. */
-  readonly connect: Connect;
-  readonly log: RunLog;
-  /** A line for the person who waits. */
-  readonly tell: (text: string) => void;
-  readonly signal?: AbortSignal;
-}
-
 /** So many at a time on a host. */
 function atMost(concurrency: number): <T>(remote: Remote, task: () => Promise<T>) => Promise<T> {
   const queues = new WeakMap<Remote, PQueue>();
@@ -129,99 +144,7 @@ function atMost(concurrency: number): <T>(remote: Remote, task: () => Promise<T>
 const changing = atMost(1);
 const waiting = atMost(2);
 
-const TAIL = 20;
 const staging = "/var/lib/kubexm/staging";
-
-/** Where a changing script stands. */
-interface At {
-  title: string;
-  since: number;
-  tail: string[];
-  current?: Record<string, string> | undefined;
-  failure?: string;
-  complete: boolean;
-}
-
-/** Runs a script that changes the host and follows it line by line. */
-async function change(remote: Remote, work: Work, script: Command, mark: string, ctx: Context) {
-  const notes: string[] = [];
-  const found = new Map<number, Record<string, string>>();
-  const at: At = { title: "prepare", since: Date.now(), tail: [], complete: false };
-  const start = (text: string) => {
-    Object.assign(at, { title: text, since: Date.now(), tail: [], current: undefined });
-    ctx.tell(text);
-  };
-  const line = reader(mark, {
-    other: (text) => {
-      if (at.current) addWord(at.current, text);
-      else at.tail = [...at.tail, text].slice(-TAIL);
-    },
-    event: ({ kind, words }) => {
-      const step = work.steps[Number(words[0])];
-      if (kind === "begin") start(step?.id ?? work.verify?.title ?? "verify");
-      else if (kind === "undo") start(`undo ${words.join(" ")}`);
-      else if (kind === "note") {
-        notes.push(words.join(" "));
-        ctx.tell(words.join(" "));
-      } else if (kind === "fail") at.failure = words[1] ?? "?";
-      else if (kind === "end") at.complete = true;
-      else if (kind === "look") {
-        at.current = {};
-        found.set(Number(words[1]), at.current);
-        ctx.log({
-          host: remote.name,
-          component: ctx.component,
-          step: at.title,
-          changed: true,
-          ms: Date.now() - at.since,
-        });
-      }
-    },
-  });
-  const signal = ctx.signal && { signal: ctx.signal };
-  const result = await remote
-    .run(script, { title: ctx.component, onLine: line, timeout: 3600, ok: [0, 1, 75, lookAgain], ...signal })
-    .catch((error: unknown) => {
-      throw error instanceof RemoteError
-        ? new RemoteError(
-            error.summary,
-            {
-              ...error.failure,
-              stderr: script.redact(error.failure.stderr ?? ""),
-              component: ctx.component,
-              step: at.title,
-            },
-            { cause: error },
-          )
-        : error;
-    });
-  if (result.code === lookAgain) return undefined;
-  const { title, since, failure } = at;
-  if (failure === undefined && at.complete && result.code === 0) return { notes, found };
-  const locked = result.code === 75;
-  const stderr = script.redact([...at.tail, result.stderr].filter((text) => text.trim() !== "").join("\n"));
-  ctx.log({
-    host: remote.name,
-    component: ctx.component,
-    step: title,
-    changed: false,
-    ms: Date.now() - since,
-    failed: stderr,
-  });
-  throw new RemoteError(locked ? "the host is locked" : `${title} failed`, {
-    host: remote.name,
-    component: ctx.component,
-    step: title,
-    reason: "exit",
-    stderr,
-    ...(failure !== undefined && /^\d+$/.test(failure) && { code: Number(failure) }),
-    advice: locked
-      ? "Wait for the other run to end, or stop it; then run again."
-      : failure === "124"
-        ? "It took longer than its time limit. See what it waits for on the host, then run again: it goes on where it stopped."
-        : "Mend the cause and run again: it goes on where it stopped; destroy takes back what was done.",
-  });
-}
 
 /** Each owner has a folder of its own, so that one that ends does not take away what another is uploading. */
 async function sendBodies(remote: Remote, owner: string, steps: readonly Step[], ctx: Context): Promise<void> {
@@ -241,14 +164,7 @@ async function sendBodies(remote: Remote, owner: string, steps: readonly Step[],
         sha256: body.sha256,
         ...(ctx.signal && { signal: ctx.signal }),
       });
-      ctx.log({
-        host: remote.name,
-        component: ctx.component,
-        step: "upload",
-        changed: true,
-        ms: Date.now() - since,
-        bytes,
-      });
+      logged(remote, ctx, { step: "upload", changed: true, ms: Date.now() - since, bytes });
     }),
   );
 }
@@ -292,7 +208,10 @@ async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context)
   const done =
     make.length + claim.length + stale.length === 0
       ? nothing
-      : await changing(remote, () => change(remote, work, makeScript(mark, work, changes, ctx.holder), mark, ctx));
+      : await changing(remote, () => {
+          const made = () => change(remote, work, makeScript(mark, work, changes, ctx.holder), mark, ctx);
+          return stale.length > 0 ? undoing(remote, made) : made();
+        });
   if (done === undefined) return undefined;
   const { notes, found } = done;
   const steps = make.flatMap((s) => work.steps[s] ?? []);
@@ -327,6 +246,9 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
   });
   const claim = indexes.filter((s) => !make.includes(s) && seen.looked[s]?.held === "others");
   const steps = work.steps.filter((_, s) => make.includes(s));
+  for (const { step, found } of seen.looked)
+    if (!steps.includes(step))
+      logged(remote, ctx, { step: step.id, changed: false, ms: 0, reason: reasonOf(step, found) });
   await sendBodies(remote, work.owner, steps, ctx);
   const done = await withAnswers(seen, make, ctx, (answers) =>
     enact(remote, work, { make, claim, stale: seen.stale.map(keyOf), answers }, ctx),
@@ -361,6 +283,8 @@ export function applyKnown(
 export async function revert(remote: Remote, owner: string, keep: boolean, ctx: Context): Promise<readonly string[]> {
   const mark = newMark();
   const script = undoScript(mark, owner, ctx.holder, keep);
-  const done = await changing(remote, () => change(remote, { owner, steps: [] }, script, mark, ctx));
+  const done = await changing(remote, () =>
+    undoing(remote, () => change(remote, { owner, steps: [] }, script, mark, ctx)),
+  );
   return done?.notes ?? [];
 }

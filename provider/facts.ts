@@ -91,9 +91,14 @@ export function factsOf(remote: Remote): Promise<Facts> {
   return facts;
 }
 
-/** Stands in for a host nobody has looked at yet, so that a first preview can still say what is known. */
-export const unknownFacts: Facts = {
-  ...parseFacts("ID=debian\nPRETTY_NAME='not seen yet'"),
+const unseen = (id: string): Facts => ({
+  ...parseFacts(`ID=${id}\nPRETTY_NAME='not seen yet'`),
   machineId: "",
   arch: "amd64",
-};
+});
+
+/** Stands in for a host nobody has looked at yet, so that a first preview can still say what is known. */
+export const unknownFacts = unseen("debian");
+
+/** What it may be as well. */
+export const otherFacts = unseen("rocky");

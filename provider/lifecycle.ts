@@ -1,10 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { ask } from "./ask";
 import {
+  knownButForHost,
+  ownArguments,
   ownerOf,
   parse,
   pathOf,
   problems,
+  stepsOf,
   storedArguments,
   storedCommon,
   workOf,
@@ -13,13 +16,15 @@ import {
   type Parsed,
 } from "./arguments";
 import type { Definition, FixedValues } from "./definition";
-import { apply, applyKnown, driftOf, revert, type Context, type KnownChanges } from "./engine";
+import type { Context } from "./change";
+import { apply, applyKnown, driftOf, revert, type KnownChanges } from "./engine";
 import { ArgumentError, RemoteError, UserError, isUnreachable } from "./errors";
-import { factsOf, type Facts } from "./facts";
+import { factsOf, otherFacts, unknownFacts, type Facts } from "./facts";
 import { runLog } from "./log";
 import { lookTogether } from "./looks";
 import { differenceOf } from "./meaning";
 import { planText } from "./plan";
+import { sh } from "./shell";
 import type { HostSpec } from "./ssh/spec";
 import type { Remote } from "./ssh/remote";
 import type { Drift, Step } from "./step";
@@ -125,10 +130,14 @@ export function check(
 
 /** What a preview shows, step by step, as far as it is known without the host. */
 export function plan(definition: Definition, olds: Inputs | undefined, news: Inputs): string[] {
-  if (unknownPaths(news).length > 0) return [];
+  if (!knownButForHost(news)) return [];
   const before = isOutputs(olds) ? stepsOfOld(definition, olds) : [];
-  const after = workOf(definition, parse(definition, news), storedFacts(olds));
-  return planText(before, after.steps, isOutputs(olds) ? olds.drift : []);
+  const args = ownArguments(definition, news);
+  const facts = storedFacts(olds);
+  const text = planText(before, stepsOf(definition, args, facts ?? unknownFacts), isOutputs(olds) ? olds.drift : []);
+  if (facts) return text;
+  const other = planText(before, stepsOf(definition, args, otherFacts), isOutputs(olds) ? olds.drift : []);
+  return isDeepStrictEqual(text, other) ? text : ["as on Debian, until the host has been looked at:", ...text];
 }
 
 /** An earlier version may have stored arguments that this one no longer takes; its plan then shows all steps as new. */
@@ -153,7 +162,8 @@ async function revealed({ reveal }: Definition, { args }: Parsed, remote: Remote
 
 export function diff(olds: Inputs): { changes?: boolean } {
   // Without an answer the engine compares the inputs itself, which shows them property by property.
-  return isOutputs(olds) && (olds.drift.length > 0 || olds.ending === true) ? { changes: true } : {};
+  const { incomplete, ending } = olds;
+  return incomplete === true || ending === true || (isOutputs(olds) && olds.drift.length > 0) ? { changes: true } : {};
 }
 
 function context(world: World, definition: Definition, { resource }: Common): Context {
@@ -301,6 +311,17 @@ const unreadable: Drift = {
   found: "arguments of an earlier version",
 };
 
+/** Whether it was only the way that broke: a new one leads there. */
+const answers = (world: World, host: HostSpec): Promise<boolean> =>
+  world.connect(host).then(
+    (remote) =>
+      remote.run(sh`:`, { title: "is it there", root: false }).then(
+        () => true,
+        (error: unknown) => !isUnreachable(error),
+      ),
+    () => false,
+  );
+
 /** Looks only. A host that cannot be looked at is an error, never "gone". */
 export async function read(definition: Definition, world: World, props: Inputs): Promise<Outputs> {
   const parsed = storedArguments(definition, inputsIn(props));
@@ -358,7 +379,7 @@ export async function remove(definition: Definition, world: World, props: Inputs
     for (const note of notes) world.tell(resource.urn, note, "warning");
   } catch (error) {
     if (!isUnreachable(error)) throw error;
-    if (lossAccepted)
+    if (lossAccepted && (error.failure.reason === "unreachable" || !(await answers(world, host))))
       return world.tell(resource.urn, `${host.name} cannot be reached and was forgotten as asked`, "warning");
     throw new RemoteError(error.summary, {
       ...error.failure,

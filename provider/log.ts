@@ -10,6 +10,8 @@ export interface LogEntry {
   readonly ms: number;
   readonly bytes?: number;
   readonly failed?: string;
+  /** Why nothing was to be done. */
+  readonly reason?: string;
 }
 
 export type RunLog = (entry: LogEntry) => void;

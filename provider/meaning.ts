@@ -42,14 +42,13 @@ function meaningOf(
 
 const facets = ({ place, work: { steps, verify }, reveal }: Meaning) => [
   place,
-  steps.map(({ id, want, look, make }) => [id, want, String(look), String(make)]),
+  steps.map(({ id, want, look, make }) => [id, want, look.text, make.text]),
   verify?.title,
   reveal,
 ];
 
 /** A thing that was looked at in the same way before, and had what was wanted then, differs if something else is wanted. */
-const isKnown = (step: Step, before: Step | undefined) =>
-  before !== undefined && String(step.look) === String(before.look);
+const isKnown = (step: Step, before: Step | undefined) => before !== undefined && step.look.text === before.look.text;
 
 export type Difference = "nothing" | "unknown" | KnownChanges;
 

@@ -46,7 +46,7 @@ const byId: Readonly<Record<string, FamilyName>> = {
 /** UOS server editions carry the ID of the desktop, which is a Debian; their package manager tells. */
 const byPlatform: readonly { id: string; test: RegExp; family: FamilyName }[] = [
   { id: "uos", test: /^PLATFORM_ID="?platform:(uel|uelc)/m, family: "rhel" },
-  { id: "uos", test: /^EDITION_NAME="?(Server|Euler|a|e)/im, family: "rhel" },
+  { id: "uos", test: /^EDITION_NAME="?(Server|Euler|[ae]"?$)/im, family: "rhel" },
 ];
 
 export interface OsProfile extends Family {

@@ -71,13 +71,16 @@ ${stop}`;
 
 const nothing = sh``;
 
+const UNDO_SECONDS = 600;
+
 function undoText(step: Step): Command {
   const kept = step.keepIfChanged ?? [];
   const guard =
     kept.length === 0
       ? nothing
       : sh`if changed_since ${kept}; then note ${`kept ${step.id}: somebody changed it since`}; ${step.onKept ?? nothing} exit 0; fi`;
-  return sh`entry=$1; . ${libPath}
+  return sh`# seconds ${Math.max(UNDO_SECONDS, step.timeout ?? 0)}
+entry=$1; . ${libPath}
 look() { :
 ${step.look}
 }
@@ -129,6 +132,10 @@ ${only ? sh`case ${` ${only.join(" ")} `} in *" $key "*) ;; *) continue ;; esac`
 IFS= read -r id <"$L/$key/id" || :; m undo "$id"
 release "$key" ${owner} 2>&1 || { m fail undo $? "$id"; exit 1; }
 done`;
+
+/** Its owner may have gone since the look, and have taken it along. */
+const claimPiece = (key: string, owner: string) =>
+  sh`[ -d $L/${key} ] || exit ${lookAgain}; : >$L/${key}/owners/${owner}`;
 
 interface Making {
   readonly owner: string;
@@ -256,12 +263,12 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     nothing,
     sh`[ -z "$waited" ]${asKnown} || exit ${lookAgain}
 rm -f ${at}`,
+    ...changes.claim.map((s) => claimPiece(keyOf(work.steps[s]?.id ?? ""), work.owner)),
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
-    ...changes.claim.map((s) => sh`: >$L/${keyOf(work.steps[s]?.id ?? "")}/owners/${work.owner}`),
     ...groups(chosen).map((group) => groupPiece(group, making)),
     sh`reload_units || { m fail reload $?; exit 1; }`,
     sh`printf '%s\n' ${madeOf(work)} >${at}`,
-    sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} || exit 1; m end`,
+    sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} 9>&- || exit 1; m end`,
   );
 }
 
@@ -275,7 +282,7 @@ export function undoScript(mark: string, owner: string, holder: Holder, keep: bo
     sh`[ -d $K ] || { m end; exit 0; }`,
     unknown,
     each,
-    sh`gone $S/${owner}; tidy || exit 1; m end`,
+    sh`gone $S/${owner}; ${word(keep ? "vacate" : "tidy")} 9>&- || exit 1; m end`,
   );
 }
 

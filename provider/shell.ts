@@ -1,6 +1,8 @@
 import { inspect } from "node:util";
 
 const MASK = "***";
+/** A line of a secret that is shorter says nothing alone, and is found everywhere. */
+const TELLING = 8;
 
 /** A value that may go to a host, and nowhere else: it prints as `***`. */
 export class Secret {
@@ -55,7 +57,8 @@ export class Command {
   }
   /** Takes this command's secrets out of what a host said about it; the longest first, as one may be part of another. */
   redact(said: string): string {
-    const secrets = [...this.#secrets].sort((a, b) => b.length - a.length);
+    const lines = this.#secrets.flatMap((secret) => secret.split("\n")).filter((line) => line.length >= TELLING);
+    const secrets = [...this.#secrets, ...lines].sort((a, b) => b.length - a.length);
     return secrets.reduce((text, secret) => (secret === "" ? text : text.replaceAll(secret, MASK)), said);
   }
 }

@@ -73,6 +73,12 @@ const short = (value: string) => (/^[0-9a-f]{64}$/.test(value) ? value.slice(0, 
 const show = (state: State, keys: readonly string[]) =>
   keys.map((key) => `${key}=${short(state[key] ?? "-")}`).join(" ");
 
+/** Why a step has nothing to do; some looks know more than that it is as wanted. */
+export function reasonOf({ want, secret }: Step, found: State): string {
+  const keys = [...new Set([...Object.keys(want), ...("how" in found ? ["how"] : [])])];
+  return `as wanted: ${secret ? keys.join(" ") : show(found, keys)}`;
+}
+
 export function drift(step: Step, found: State): Drift | undefined {
   const keys = differences(step, found);
   if (keys.length === 0) return undefined;

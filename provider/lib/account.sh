@@ -16,14 +16,16 @@ X
 undo_user() { # NAME
   if [ "$(was user)" = absent ]; then
     if getent passwd "$1" >/dev/null; then userdel "$1" || return 1; fi
-  else usermod -s "$(was shell)" -d "$(was home)" "$1"; fi
+  else usermod -g "$(was group)" -s "$(was shell)" -d "$(was home)" "$1"; fi
 }
 undo_group() { # NAME
   if [ "$(was group)" = absent ] && getent group "$1" >/dev/null; then groupdel "$1"; fi
 }
-look_mount() { # PATH
+look_mount() { # PATH SOURCE HOW: mounted by others from the same source is as good as by us
   line=$(findmnt -rn -o SOURCE,FSTYPE --mountpoint "$1") || { kv mounted no; return 0; }
-  kv mounted yes && kv source "${line% *}" && kv fstype "${line##* }"
+  how=other
+  if [ -f "$entry/how" ]; then how=$(cat "$entry/how"); elif [ "${line% *}" = "$(readlink -f -- "$2" 2>/dev/null)" ] || [ "${line% *}" = "$2" ]; then how=$3; fi
+  kv mounted yes && kv source "${line% *}" && kv fstype "${line##* }" && kv how "$how"
 }
 look_swap() {
   # The swap that a container sees is the machine's.

@@ -55,6 +55,7 @@ tell_held() { # OWNER WORK STEP: begins what is found of the thing whose entry i
 tell_owned() { # OWNER WORK: the ids of all it holds
   for file in "$L"/*/owners/"$1"; do
     [ -f "$file" ] || continue
+    id=
     IFS= read -r id <"${file%/owners/*}/id" || :
     printf '%s owns %s %s\n' "$M" "$2" "$id"
   done
@@ -95,7 +96,8 @@ release() { # KEY OWNER: undo, unless another component wants the thing too
     fi
   done
   # The entry keeps its owner to the end, so that after a reboot in the middle the next run finds it again.
-  (cd "$entry" && timeout -k 10 600 /bin/sh ./undo "$entry") || return
+  limit=$(sed -n 's/^# seconds \([0-9][0-9]*\)$/\1/p;q' "$entry/undo")
+  (cd "$entry" && timeout -k 10 "${limit:-600}" /bin/sh ./undo "$entry" 9>&-) || return
   drop_entry "$entry"
 }
 drop_entry() { # ENTRY: in one move, as half an entry could not be undone
@@ -113,9 +115,11 @@ forget_entry() { # KEY OWNER: leave the thing as it is and drop the record
   drop_entry "$L/$1"
 }
 tidy() { # after an undo: shared remains, then the ledger itself when it is empty
-  start_again && sweep_packages && sweep_dirs || return 1
+  start_again && sweep_packages && sweep_dirs && vacate
+}
+vacate() { # the ledger itself, when it is empty
   for e in "$L"/*/owners; do [ -d "$e" ] && return 0; done
-  if [ -f "$L/dirs" ]; then note "kept folders that others use: $(tr '\n' ' ' <"$L/dirs")"; fi
+  if [ -f "$L/dirs" ]; then note "kept folders that are not empty: $(tr '\n' ' ' <"$L/dirs")"; fi
   rm -rf "$L" "$K"/lib.*
   # What another component is uploading just now stays.
   rmdir "$S" "$K" 2>/dev/null || :
@@ -126,7 +130,8 @@ leave() { # after a make: nothing of ours stays on a host that holds nothing of 
 }
 take_lock() { # OWNER ABOUT WAIT: one changer per host; the lock dies with its holder
   waited=
-  exec 9>>/run/kubexm.lock || return 1
+  # Nobody but root may hold it.
+  (umask 077 && : >>/run/kubexm.lock) && exec 9>>/run/kubexm.lock || return 1
   if ! flock -n 9; then
     waited=yes
     read -r holder about </run/kubexm.lock || :

@@ -94,6 +94,8 @@ export interface Ending {
 
 /** A daemon that inherited the channel's outputs keeps it open after the command has ended. */
 const GRACE_MS = 2_000;
+/** A slow link brings what was said long after the end; one that goes on talking is a daemon. */
+const LATE_MS = 60_000;
 
 /**
  * How the command ended. Outputs are always read, even when nobody wants them: an unread channel never closes.
@@ -109,11 +111,17 @@ export function ending(channel: ClientChannel, onStdout: (b: Buffer) => void, on
       channel.close();
       resolve(result);
     };
-    channel.on("data", onStdout);
-    channel.stderr.on("data", onStderr);
+    let exited = 0;
+    const heard = (listener: (chunk: Buffer) => void) => (chunk: Buffer) => {
+      if (Date.now() - exited < LATE_MS) grace?.refresh();
+      listener(chunk);
+    };
+    channel.on("data", heard(onStdout));
+    channel.stderr.on("data", heard(onStderr));
     channel.on("error", () => undefined); // its cause shows in the exit code, or in there being none
     channel.on("exit", (code: number | null, signal?: string) => {
       result = { code, signal };
+      exited = Date.now();
       grace = setTimeout(abandon, GRACE_MS);
     });
     // A command that ends at once may have told its exit before anybody listened; the close says it again.

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { ArgumentError } from "../errors";
-import { sh, verbatim } from "../shell";
+import { sh, verbatim, word } from "../shell";
 import type { Step } from "../step";
 import { checkedPath } from "./checked";
 
@@ -10,13 +10,18 @@ export function block(path: string, name: string, content: string): Step {
   if (!/^[A-Za-z0-9 _-]+$/.test(name)) throw new ArgumentError(name, "expected letters, digits, spaces, - and _");
   const text = content === "" || content.endsWith("\n") ? content : `${content}\n`;
   const [begin, end] = [`# BEGIN ${name}`, `# END ${name}`];
+  const marker = text.split("\n").find((line) => line === begin || line === end);
+  if (marker !== undefined) throw new ArgumentError(content, `the line ${marker} marks where the block begins or ends`);
+  const sum = createHash("sha256").update(text).digest("hex");
+  // A line that is its own hash cannot be written.
+  const stop = word(`KX${sum}`);
   return {
     id: `block ${path} ${name}`,
-    want: { recorded: "yes", block: createHash("sha256").update(text).digest("hex") },
+    want: { recorded: "yes", block: sum },
     look: sh`look_block ${path} ${begin} ${end}`,
     save: sh`save_block ${path} ${begin}`,
-    make: sh`put_block ${path} ${begin} ${end} <<'KX_BLOCK'
-${verbatim(text, "KX_BLOCK")}KX_BLOCK`,
+    make: sh`put_block ${path} ${begin} ${end} <<'${stop}'
+${verbatim(text, stop.text)}${stop}`,
     undo: sh`undo_block ${path} ${begin} ${end}`,
     shown: { text },
   };

@@ -20,6 +20,8 @@ export function checkedOwner(owner: string): [user: string, group: string] {
   return [user, group];
 }
 
+export const checkedWord = (word: string) => demand(word, /^[^\0-\x1f\x7f]+$/, "a text without control characters");
+
 export const checkedName = (name: string) => demand(name, /^[A-Za-z0-9][A-Za-z0-9._+:@~-]*$/, "a plain name");
 
 export const checkedSha256 = (sum: string) => demand(sum, /^[0-9a-f]{64}$/, "a sha256 of 64 hexadecimal digits");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { apply, driftOf, look, revert, type Context } from "../../provider/engine";
+import type { Context } from "../../provider/change";
+import { apply, driftOf, look, revert } from "../../provider/engine";
 import type { Work } from "../../provider/script";
 import { Command } from "../../provider/shell";
 import type { Remote } from "../../provider/ssh/remote";

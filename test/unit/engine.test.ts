@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { apply, look, revert, type Context } from "../../provider/engine";
+import type { Context } from "../../provider/change";
+import { apply, look, revert } from "../../provider/engine";
 import type { Holder, Work } from "../../provider/script";
 import { sh } from "../../provider/shell";
 import { command } from "../../provider/steps";
@@ -180,7 +181,10 @@ describe("the ledger", () => {
       const step = content("f", "v1");
       const [seen] = await look(host.remote, [work("A", step)]);
       assert.ok(seen);
-      await assert.rejects(apply(host.remote, work("A", { ...step, ...broken }), seen, context()), /failed/);
+      await assert.rejects(
+        apply(host.remote, work("A", { ...step, ...broken }), seen, context()),
+        /content f: what was there before could not be kept/,
+      );
       assert.deepEqual(said("f"), ["mine"]);
       await undo("A");
       assert.deepEqual(said("f"), ["mine"]);
@@ -234,6 +238,74 @@ echo "the token is $(part token)"; echo "1 of the keys is $(part keys)" >&2; exi
     return true;
   });
   assert.equal(logged.length, 1);
+});
+
+describe("what is taken back while others look", () => {
+  const started = async (count: number) => {
+    while (host.ran.filter((title) => title === "Box b").length < count) await sleep(20);
+    await sleep(300);
+  };
+  test("a look beside an undo of the same run counts only when that has ended", async () => {
+    await converge(work("A", marker("x", { undo: 2 })));
+    const undone = undo("A");
+    await started(2);
+    const { changed } = await converge(work("B", marker("x")));
+    await undone;
+    assert.deepEqual(changed, ["command x"], "seen while it went, and made again");
+    assert.deepEqual(there(), ["undone", "x"]);
+  });
+  test("a thing seen as another's is not claimed any more when that has gone with it", async () => {
+    await converge(work("A", marker("x")));
+    const wanted = work("B", marker("x"), marker("y"));
+    const [seen] = await look(host.remote, [wanted]);
+    assert.ok(seen);
+    await undo("A");
+    assert.deepEqual((await apply(host.remote, wanted, seen, context())).changed, ["command x", "command y"]);
+    assert.deepEqual(there(), ["undone", "x", "y"]);
+  });
+});
+
+describe("the run log", () => {
+  const logs = async (act: (ctx: Context) => Promise<unknown>) => {
+    const rows: string[] = [];
+    const log: Context["log"] = ({ step, changed, reason, failed }) =>
+      void rows.push([step, changed, reason ?? failed].filter((word) => word !== undefined).join(" "));
+    await act({ ...context(), log }).catch(() => undefined);
+    return rows;
+  };
+  const verify = { title: "it answers", test: sh`:`, seconds: 1 };
+  test("tells what was made, why something was not, what was waited for, and what was taken back", async () => {
+    await converge(work("A", marker("x")));
+    const wanted = { ...work("A", marker("x"), marker("y")), verify };
+    const [seen] = await look(host.remote, [wanted]);
+    assert.ok(seen);
+    assert.deepEqual(await logs((ctx) => apply(host.remote, wanted, seen, ctx)), [
+      "command x false as wanted: done=yes",
+      "command y true",
+      "it answers false",
+    ]);
+    assert.deepEqual(await logs((ctx) => revert(host.remote, "A", false, ctx)), [
+      "undo command y true",
+      "undo command x true",
+    ]);
+  });
+  test("tells of a connection that broke", async () => {
+    const wanted = work("A", marker("x"));
+    const [seen] = await look(host.remote, [wanted]);
+    assert.ok(seen);
+    host.dieAt(/ begin 0$/);
+    assert.deepEqual(await logs((ctx) => apply(host.remote, wanted, seen, ctx)), [
+      "command x false the connection broke",
+    ]);
+  });
+});
+
+test("retained: no folder of ours is swept away, and the records go", async () => {
+  const dir = join(folder, "deep/er");
+  const step = { ...marker("x"), make: sh`need_dir ${dir}; : >${join(folder, "x")}` };
+  await converge(work("A", step));
+  await undo("A", true);
+  assert.ok(existsSync(dir) && !existsSync(K()));
 });
 
 describe("the lock", () => {

@@ -221,6 +221,11 @@ describe("plan and diff", () => {
     },
     { name: "not known yet", news: { ...base, content: UNKNOWN }, says: [] },
     {
+      name: "not known yet on which host: the rest is",
+      news: { ...base, host: { ...base.host, address: UNKNOWN } },
+      says: ["+ path /etc/kx/conf mode=644 owner=root group=root", "    +one", "+ command count done=yes"],
+    },
+    {
       name: "olds that this version cannot read: all is told as new",
       olds: { ...stored({ content: "" }), content: 5 },
       news: checked({ content: "" }),
@@ -264,9 +269,25 @@ describe("plan and diff", () => {
         /^UserError: mode cannot be changed any more: closed stays closed$/,
       );
   });
-  test("diff leaves it to the engine, but for drift", () => {
+  test("a plan that depends on the host says as what it was taken", () => {
+    const definition: Definition = {
+      ...mixed,
+      steps: (_, { os }) => steps.pkg(os.family === "rhel" ? "chrony" : "chronyd"),
+    };
+    assert.deepEqual(plan(definition, undefined, checked({})), [
+      "as on Debian, until the host has been looked at:",
+      "+ package chronyd installed=yes",
+    ]);
+  });
+  test("diff leaves it to the engine, but for drift and what is half made", () => {
     assert.deepEqual(diff(stored({})), {});
     assert.deepEqual(diff({}), {});
     assert.deepEqual(diff(stored({}, [{ step: "s", want: "w", found: "f" }])), { changes: true });
+    assert.deepEqual(
+      diff({ ...stored({}), incomplete: true }),
+      { changes: true },
+      "a refresh clears the engine's own mark",
+    );
+    assert.deepEqual(diff({ incomplete: true }), { changes: true });
   });
 });

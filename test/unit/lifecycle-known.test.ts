@@ -6,7 +6,8 @@ import { after, beforeEach, describe, test } from "node:test";
 import { z } from "zod";
 import type { Definition } from "../../provider/definition";
 import { create, HalfMade, read, update } from "../../provider/lifecycle";
-import { sh } from "../../provider/shell";
+import { Secret, sh } from "../../provider/shell";
+import { command } from "../../provider/steps";
 import type { Step } from "../../provider/step";
 import { fakeHost, factsText, type FakeHost } from "../harness/fake-remote";
 import { fakeWorld, inputsFor } from "../harness/thing";
@@ -107,6 +108,25 @@ describe("an update of what is known", () => {
     const before = host.ran.length;
     await update(words, here.world, next.outs, saying({ a: "1", b: "4" }));
     assert.deepEqual(host.ran.slice(before), [work]);
+  });
+  test("a changed secret is a change, where only what was asked and done holds it", async () => {
+    const login: Definition = {
+      ...words,
+      args: z.object({ folder: z.string(), key: z.string() }),
+      steps: (given) => {
+        const { folder: within, key } = given as { folder: string; key: string };
+        const path = join(within, "login");
+        return [
+          command("log in", {
+            run: sh`printf '%s\n' log-in >>${within}/made; printf %s ${new Secret(key)} >${path}`,
+            doneWhen: sh`[ "$(cat ${path})" = ${new Secret(key)} ]`,
+          }),
+        ];
+      },
+    };
+    const { outs } = await create(login, here.world, inputsFor({ folder, key: "first" }));
+    await update(login, here.world, outs, inputsFor({ folder, key: "second" }));
+    assert.equal(word("login"), "second");
   });
   test("of a state that was put back looks first", async () => {
     const { outs } = await create(words, here.world, saying({ a: "1", b: "1" }));

@@ -292,6 +292,15 @@ describe("delete", () => {
       await remove(thing, { ...world, forgotten }, wanting(["a"], props));
       assert.match(heard.map(({ text }) => text).join(), /h1 cannot be reached and was forgotten/);
     });
+  test("forget does not give up a host whose connection broke, while it still answers", async () => {
+    const { outs } = await create(thing, here.world, wanting(["a", "b"]));
+    const { world } = here;
+    host.dieAt(/ undo command b$/);
+    await assert.rejects(remove(thing, { ...world, forgotten: ["h1"] }, outs), /the connection broke/);
+    await remove(thing, { ...world, forgotten: ["h1"] }, outs);
+    assert.deepEqual(there(), []);
+    noLedger();
+  });
   test("forget does not accept any other failure", async () => {
     const { world } = gone("exit");
     await assert.rejects(remove(thing, { ...world, forgotten: ["h1"] }, wanting(["a"], { forget: true })));
