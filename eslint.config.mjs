@@ -1,11 +1,22 @@
 import tseslint from "typescript-eslint";
 
-/** Shell text is written only with the quoting template of provider/shell.ts; this is what keeps a host name from being run. */
-const shellTextRule = {
-  selector:
-    "TemplateLiteral[expressions.length>0]:matches(CallExpression[callee.property.name=/^(exec|run)$/] > *, NewExpression[callee.name='Command'] > *)",
-  message: "Build command text with sh`…` (provider/shell.ts), never by hand.",
-};
+const byTemplate = "Build command text with sh`…` (provider/shell.ts), never by hand.";
+
+/**
+ * Shell text is written only with the quoting template of provider/shell.ts; this is what keeps a host name from being run.
+ * Whoever runs it on a host asks for a Command, and those are made there alone.
+ */
+export const shellTextRules = [
+  {
+    selector: "TemplateLiteral[expressions.length>0]:matches(CallExpression[callee.property.name=/^(exec|run)$/] > *)",
+    message: byTemplate,
+  },
+  { selector: "CallExpression[callee.name='literal'] > :not(Literal).arguments", message: byTemplate },
+];
+export const commandRule = { selector: "NewExpression[callee.name='Command']", message: byTemplate };
+
+/** The template itself, the library of functions, quoted scripts, and content that is carried in base64. */
+const makersOfCommands = ["provider/shell.ts", "provider/lib.ts", "provider/script.ts", "provider/steps/file.ts"];
 
 export default tseslint.config(
   { ignores: ["dist/", "node_modules/", "bench/results/", "**/*.cjs"] },
@@ -26,9 +37,10 @@ export default tseslint.config(
       ],
       "max-lines": ["error", { max: 400, skipBlankLines: true, skipComments: true }],
       "no-console": "error",
-      "no-restricted-syntax": ["error", shellTextRule],
+      "no-restricted-syntax": ["error", ...shellTextRules, commandRule],
     },
   },
+  { files: [...makersOfCommands, "test/**"], rules: { "no-restricted-syntax": ["error", ...shellTextRules] } },
   { files: ["cli/**", "lab/**", "bench/**", "test/**", "toolchain/**"], rules: { "no-console": "off" } },
   { files: ["examples/**"], ...tseslint.configs.disableTypeChecked },
 );

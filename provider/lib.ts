@@ -29,10 +29,13 @@ const settings = text.replaceAll(
   },
 );
 
-/** Names that a text calls, also those it puts together, as in `read_$fw`. Too many do no harm. */
+/**
+ * Names that a text calls, also those it puts together, as in `read_$fw`. Too many do no harm. Whatever a file holds may
+ * stand in it, so every pattern ends after a bounded way.
+ */
 function namesIn(commented: string): string[] {
-  const script = commented.replaceAll(/(?:^|\s)# [^'"\n]*$/gm, "");
-  const prefixes = [...script.matchAll(/([a-z]+_)\$/g)].map(([, prefix = ""]) => prefix);
+  const script = commented.replaceAll(/(?:^|\s)# [^'"\n]{0,200}$/gm, "");
+  const prefixes = [...script.matchAll(/(?<![a-z])([a-z]{1,30}_)\$/g)].map(([, prefix = ""]) => prefix);
   const words = new Set(script.match(/\w+/g));
   return [...functions.keys()].filter((name) => words.has(name) || prefixes.some((prefix) => name.startsWith(prefix)));
 }

@@ -18,6 +18,13 @@ put_staged() { # SHA256 PATH MODE OWNER:GROUP: moved there, unless another step 
   $take "$S/$1" "$tmp" && settle "$tmp" "$2" "$3" "$4" || return 1
   printf '%s %s\n' "$(stamp_of "$2")" "$1" >stamp
 }
+probe_staged() { # SHA256 SAYS ARGUMENTS…: a program for another machine or C library shows before it replaces the old one
+  sum=$1 says=$2
+  shift 2
+  chmod 700 "$S/$sum" || return 1
+  answer=$("$S/$sum" "$@" 2>&1 </dev/null) || { say "it does not run here: $answer"; return 1; }
+  case $answer in *"$says"*) ;; *) say "it says '$answer' where '$says' was expected" && return 1 ;; esac
+}
 manifest() { # ROOT LIST: what is there of the listed files, without reading them
   (cd -- "$1" 2>/dev/null && while IFS= read -r name; do stat -c '%n %s %Y %a %u %g %F' -- "$name" 2>/dev/null || printf '%s absent\n' "$name"; done) <"$2" | sha256sum | sed 's/ .*//'
 }

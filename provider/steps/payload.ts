@@ -21,11 +21,16 @@ export const bodyOf = ({ path, sha256, ready }: LocalFile): Body => ({
   ...(ready && { ready }),
 });
 
+export interface BinaryOptions extends FileOptions {
+  /** It must run on the host and say this, before it takes its place. */
+  probe?: { readonly args: readonly string[]; readonly says: string };
+}
+
 /** A program, sent apart from the script and checked on the host before it takes its place. */
 export function binary(
   path: string,
   source: LocalFile,
-  { mode = "0755", owner = "root:root" }: FileOptions = {},
+  { mode = "0755", owner = "root:root", probe }: BinaryOptions = {},
 ): Step {
   checkedPath(path);
   checkedMode(mode);
@@ -35,7 +40,8 @@ export function binary(
     want: { type: "file", sha256: source.sha256, mode: mode.replace(/^0+(?=.)/, ""), owner: user, group },
     look: sh`look_binary ${path}`,
     save: sh`save_path ${path}`,
-    make: sh`put_staged ${source.sha256} ${path} ${mode} ${owner}`,
+    make: sh`${probe ? sh`probe_staged ${source.sha256} ${probe.says} ${probe.args}` : sh`:`}
+put_staged ${source.sha256} ${path} ${mode} ${owner}`,
     undo: sh`restore_path ${path}`,
     keepIfChanged: ["type", "sha256"],
     onKept: sh`keep_beside ${path};`,

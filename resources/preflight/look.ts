@@ -1,4 +1,4 @@
-import { Command, lines, sh } from "../../provider/shell";
+import { lines, literal, sh, type Command } from "../../provider/shell";
 import type { Asked, Reach } from "./asked";
 
 /**
@@ -28,9 +28,6 @@ p end .`;
 export const reachText = (reach: readonly Reach[]): Command => sh`export LC_ALL=C
 p() { printf '@%s=%s\n' "$1" "$2"; }
 ${probe(reach, false)}`;
-
-/** The shell's own ways to take a text apart. */
-const shell = (text: string) => new Command(text, text);
 
 const machine = sh`
 r hostname /proc/sys/kernel/hostname; r kernel /proc/sys/kernel/osrelease; r uuid /sys/class/dmi/id/product_uuid
@@ -77,7 +74,7 @@ done`;
 
 const network = sh`
 for d in /sys/class/net/*; do
-i=${shell("${d##*/}")}; IFS= read -r type <"$d/type" || :
+i=${literal("${d##*/}")}; IFS= read -r type <"$d/type" || :
 case $i:$type in lo:* | docker* | veth* | cni* | flannel* | br-* | cali* | kube-* | virbr* | cilium* | dummy* | nodelocaldns*) continue ;; esac
 [ "$type" != 1 ] || r mac "$d/address"
 done
@@ -95,7 +92,7 @@ const room = (paths: readonly string[]) =>
   paths.length === 0
     ? sh`:`
     : sh`
-up() { at=$1; while [ ! -e "$at" ]; do at=${shell("${at%/*}")}; [ -n "$at" ] || at=/; done; }
+up() { at=$1; while [ ! -e "$at" ]; do at=${literal("${at%/*}")}; [ -n "$at" ] || at=/; done; }
 ${lines(...paths.map((path) => sh`up ${path}; set -- "$@" "$at"; p path ${path}`))}
 df -Pk -- "$@" | { read -r _; while read -r _ _ _ free _ mount; do p room "$free $mount"; done; }`;
 

@@ -191,6 +191,21 @@ describe("faults of hosts and of people", () => {
     await reverts(host, quick, wanted);
   });
 
+  test("a host that falls silent in the middle of its work: told within a minute, and the next run finishes it", async () => {
+    const wanted = inputs({ pause: 3 });
+    await proxy.set(undefined);
+    await converges(host, proxied());
+    const { fromHost } = proxy.counted();
+    await reverts(host, quick, proxied());
+    await proxy.set({ kind: "stop", way: "fromHost", after: Math.floor(fromHost * 0.7) });
+    const { error, halfMade } = await here({ verb: "create", inputs: { ...proxied(), pause: 3 } });
+    assert.equal(proxy.struck(), 1);
+    assert.match(error ?? "", /^node1 › .* › .*: the connection to 127\.0\.0\.1:\d+ broke while it ran/);
+    assert.ok(halfMade);
+    await converges(host, { ...wanted, pause: 0 });
+    await reverts(host, quick, wanted);
+  });
+
   test("times of files an hour ahead, as a clock that was off leaves them", async () => {
     const wanted = inputs();
     const outs = await converges(host, wanted);

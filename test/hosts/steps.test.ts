@@ -7,10 +7,12 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
 import { compare, describeDifferences, snapshot } from "../../lab/snapshot";
-import { Secret, sh } from "../../provider/shell";
+import { revert } from "../../provider/engine";
+import { Secret, quote, sh } from "../../provider/shell";
 import { closeAll, connect, hostSpec, type Remote } from "../../provider/ssh";
 import * as steps from "../../provider/steps";
-import { raw, walk, type StepCase } from "../harness/step-cases";
+import { seeded } from "../harness/seeded";
+import { context, converge, raw, walk, work, type StepCase } from "../harness/step-cases";
 
 const scratch = mkdtempSync(join(tmpdir(), "kubexm-steps-"));
 
@@ -44,8 +46,53 @@ const service = steps.file(
   "/etc/systemd/system/kx.service",
   "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n",
 );
+const reloading = steps.file(
+  "/etc/systemd/system/kx.service",
+  "[Service]\nExecStart=/bin/sleep infinity\nExecReload=/bin/cp /etc/kx/svc.conf /run/kx.read\n[Install]\nWantedBy=multi-user.target\n",
+);
+
+const random = seeded("odd names");
+/** Signs that mean something to a shell, to sed, to tar, to a glob, or to nobody. */
+const signs = [
+  ...Array.from("ab z-'\"$`\\*?[]{}()<>|&;!#~%=^@:,.+ üÁÈ中🐙\t"),
+  ...["$(touch /tmp/canary)", "${HOME}", "--", "-rf ", "%s", "\\1"],
+];
+function oddText(length: number, also: readonly string[] = []): string {
+  const all = [...signs, ...also];
+  return Array.from({ length }, () => all[random.below(all.length)]).join("");
+}
+const oddNames = Array.from({ length: 6 }, (_, i) => `${["-", "", " "][i % 3] ?? ""}${oddText(8)}${i}`);
+const oddBodies = [
+  "",
+  "\n",
+  "-",
+  oddText(200, ["\n", "\r", "\u0001"]),
+  `${oddText(100, ["\n"])}\n`,
+  "x".repeat(1024 * 1024),
+];
 
 const cases: readonly StepCase[] = [
+  {
+    name: `odd names and contents mean nothing (KUBEXM_TEST_SEED=${random.seed})`,
+    given: "mkdir /srv/kx",
+    steps: oddNames.flatMap((name, i) => [
+      steps.file(`/srv/kx/${name}`, oddBodies[i] ?? ""),
+      steps.symlink(`/srv/kx/link${i}`, `/srv/kx/${name}`),
+      steps.directory(`/srv/kx/dir/${name}`),
+      steps.block(`/srv/kx/block ${name}`, `kx ${i}`, oddBodies[i] ?? ""),
+    ]),
+    holds: oddNames
+      .map((name, i) => {
+        const sum = createHash("sha256")
+          .update(oddBodies[i] ?? "")
+          .digest("hex");
+        const [file, folder] = [quote(`/srv/kx/${name}`), quote(`/srv/kx/dir/${name}`)];
+        return `test "$(sha256sum </srv/kx/link${i})" = "${sum}  -" && test -f ${file} && test -d ${folder}`;
+      })
+      .concat("test ! -e /tmp/canary", 'test "$(ls /srv/kx | wc -l)" -ge 19')
+      .join(" && "),
+    drifts: [{ by: `echo >>${quote(`/srv/kx/${oddNames[0] ?? ""}`)}`, step: `path /srv/kx/${oddNames[0] ?? ""}` }],
+  },
   {
     name: "file: new, in folders that were not there",
     steps: [steps.file("/etc/kx/deep/er/file.conf", odd, { mode: "0640", owner: "root:daemon" })],
@@ -157,7 +204,18 @@ const cases: readonly StepCase[] = [
     drifts: [{ by: "systemctl disable -q kx.service", step: "unit kx.service" }],
     then: {
       steps: [conf2, service, steps.unit("kx.service", { enabled: true, running: true, restartOn: [conf2, service] })],
-      holds: "systemctl is-active kx.service && systemctl show -p ActiveEnterTimestamp kx",
+      holds: 'systemctl is-active kx.service && test "$(systemctl show -p MainPID --value kx)" != "$(cat /run/kx.pid)"',
+    },
+  },
+  {
+    name: "unit: told to read its configuration again, and not started anew",
+    steps: [conf, reloading, steps.unit("kx.service", { enabled: true, running: true, reloadOn: [conf] })],
+    holds: "systemctl show -p MainPID --value kx >/run/kx.pid",
+    drifts: [],
+    then: {
+      steps: [conf2, reloading, steps.unit("kx.service", { enabled: true, running: true, reloadOn: [conf2] })],
+      holds:
+        'test "$(systemctl show -p MainPID --value kx)" = "$(cat /run/kx.pid)" && test "$(cat /run/kx.read)" = "value two" && rm /run/kx.pid /run/kx.read',
     },
   },
   {
@@ -187,7 +245,10 @@ const cases: readonly StepCase[] = [
       { by: "printf broken >/usr/local/bin/kx-tool", step: "path /usr/local/bin/kx-tool" },
       { by: "chmod 644 /usr/local/bin/kx-tool", step: "path /usr/local/bin/kx-tool" },
     ],
-    then: { steps: [steps.binary("/usr/local/bin/kx-tool", newer)], holds: 'test "$(kx-tool)" = two' },
+    then: {
+      steps: [steps.binary("/usr/local/bin/kx-tool", newer, { probe: { args: ["--version"], says: "two" } })],
+      holds: 'test "$(kx-tool)" = two',
+    },
   },
   {
     name: "binary: one program in two places",
@@ -210,6 +271,19 @@ const cases: readonly StepCase[] = [
     },
   },
   {
+    name: "archive: chosen members only",
+    steps: [steps.archive("/opt/kx", pack, { strip: 2, members: ["./top/bin"] })],
+    holds: 'test "$(cat /opt/kx/bin/a)" = a1 && test ! -e /opt/kx/doc',
+    drifts: [{ by: "rm /opt/kx/bin/b", step: "archive /opt/kx ./top/bin" }],
+  },
+  {
+    name: "user: one that was there gets its group back",
+    given: "useradd -M -g daemon -d /srv -s /bin/sh kxu",
+    steps: [steps.user("kxu", { home: "/var/lib/kxu" })],
+    holds: 'test "$(id -gn kxu)" = kxu',
+    drifts: [],
+  },
+  {
     name: "user and group",
     steps: [steps.user("kxd", { home: "/var/lib/kxd", shell: "/bin/false" })],
     holds: "id kxd",
@@ -220,6 +294,10 @@ const cases: readonly StepCase[] = [
     steps: [steps.mount("/mnt/kx", { source: "tmpfs", type: "tmpfs", options: "size=1m" })],
     holds: "mountpoint -q /mnt/kx && grep -q /mnt/kx /etc/fstab",
     drifts: [{ by: "umount /mnt/kx", step: "mount /mnt/kx" }],
+    then: {
+      steps: [steps.mount("/mnt/kx", { source: "tmpfs", type: "tmpfs", options: "size=2m" })],
+      holds: 'test "$(findmnt -n -o SIZE /mnt/kx | tr -d " ")" = 2M && grep -q size=2m /etc/fstab',
+    },
   },
   {
     name: "swap in fstab",
@@ -266,6 +344,41 @@ describe("steps on a real host", () => {
       assert.equal(describeDifferences(compare(before, await snapshot(host))), "");
     });
   }
+  const failing: readonly [string, StepCase["steps"], RegExp][] = [
+    [
+      "a unit that ends at once fails with its last words",
+      [
+        steps.file(
+          "/etc/systemd/system/kx.service",
+          "[Service]\nExecStart=/bin/sh -c 'echo its last words; exit 3'\nRestart=no\n",
+        ),
+        steps.unit("kx.service", { running: true }),
+      ],
+      /unit kx\.service[\s\S]*kx\.service does not run[\s\S]*its last words/,
+    ],
+    [
+      "a program that does not run here does not take its place",
+      [steps.binary("/usr/local/bin/kx", local("foreign", "\x7fELF no"), { probe: { args: [], says: "" } })],
+      /path \/usr\/local\/bin\/kx[\s\S]*it does not run here/,
+    ],
+    [
+      "a program of another version does not take its place",
+      [steps.binary("/usr/local/bin/kx", program, { probe: { args: [], says: "v2" } })],
+      /it says 'one' where 'v2' was expected/,
+    ],
+    [
+      "an owner that does not exist is named",
+      [steps.file("/etc/kx.conf", "x", { owner: "nobody-here:root" })],
+      /path \/etc\/kx\.conf[\s\S]*nobody-here/,
+    ],
+  ];
+  for (const [name, wanted, says] of failing)
+    test(name, async () => {
+      const before = await snapshot(host);
+      await assert.rejects(converge(remote, work("failing", wanted)), says);
+      await revert(remote, "failing", false, context("failing"));
+      assert.equal(describeDifferences(compare(before, await snapshot(host))), "");
+    });
   test("a failed look is an error, never absence", async () => {
     const broken = { ...steps.symlink("/etc/kx", "x"), look: raw("cat /nowhere") };
     await assert.rejects(
