@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { parseSpec, type ClusterInput } from "../../resources/config";
 import type { Row } from "../../resources/preflight/checks";
-import { unreachedOf } from "../../resources/preflight/host";
+import { lookAt, unreachedOf } from "../../resources/preflight/host";
 import { CHECKS, type Check } from "../../resources/preflight/names";
 import { backwardsOf, questionsFor, reachOf } from "../../resources/preflight/questions";
 import { parseSeen, socketOf } from "../../resources/preflight/seen";
 import { gravest, inOrder, tableText } from "../../resources/preflight/table";
+import { fakeHost } from "../harness/fake-host";
 
 describe("what a host says", () => {
   const text = `@time=1000.5
@@ -152,6 +153,24 @@ describe("what is asked of a host", () => {
       { host: "192.0.2.77:2379", address: "192.0.2.77", ports: [2379], answers: true },
     ]);
   });
+});
+
+test("a slow disk under etcd gets the fewer writes, not more time", async () => {
+  const copied = "2300 bytes copied, 0.4 s, 6 kB/s";
+  const host = fakeHost({ "etc/resolv.conf": "" }, { dd: `sleep 0.4; echo '${copied}' >&2` });
+  try {
+    const spec = parseSpec("test", {
+      hosts: [{ name: "m1", address: "192.0.2.1" }],
+      roleGroups: { master: ["m1"], etcd: ["m1"] },
+      kubernetes: { version: "v1.35.4" },
+      etcd: { dataDir: "/etc/etcd-data" },
+    });
+    const { writes } = await lookAt(host.remote, { ...questionsFor(spec, "m1"), reach: [] });
+    assert.ok(writes.length >= 1 && writes.length <= 5, `${writes.length} writes of 0.4 s`);
+    assert.ok(writes.every((seconds) => seconds === 0.4));
+  } finally {
+    host.end();
+  }
 });
 
 describe("the table", () => {
