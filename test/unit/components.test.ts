@@ -52,7 +52,7 @@ for word; do
   case $word in
     --get-default-zone) echo public ;;
     --list-all-zones)
-      for zone in public internal trusted; do
+      for zone in public internal dmz drop trusted; do
         case $zone-$layer in public-now) echo "public (default, active)" ;; internal-now) echo "internal (active)" ;; *) echo "$zone" ;; esac
         echo "  target: default"
         case $zone-$layer in public-now) echo "  interfaces: eth0" ;; internal-now) echo "  interfaces: eth1" ;; *) echo "  interfaces: " ;; esac
@@ -73,6 +73,11 @@ const firewalldFiles = {
   "fw/later.public": "port 22/tcp\n",
   "fw/now.internal": "",
   "fw/later.internal": "",
+  // Bound by where packets come from: a part of the network, and those who are to be kept out.
+  "fw/now.dmz": "source 192.0.2.0/24\n",
+  "fw/later.dmz": "source 192.0.2.0/24\n",
+  "fw/now.drop": "source 198.51.100.7/32\n",
+  "fw/later.drop": "source 198.51.100.7/32\n",
   "fw/now.trusted": "",
   "fw/later.trusted": "",
 };
@@ -104,7 +109,7 @@ const cases: readonly FakeCase[] = [
     holds: selinuxNow("Permissive", "permissive"),
   },
   {
-    name: "firewalld: ports and networks in every zone with an interface; what was open stays open",
+    name: "firewalld: ports and networks in every zone with an interface or sources; what was open stays open",
     files: firewalldFiles,
     programs: { "firewall-cmd": firewallCmd, systemctl: firewalldOnly },
     steps: stepsOf(
@@ -112,9 +117,10 @@ const cases: readonly FakeCase[] = [
       { ports: ["22/tcp", "6443/tcp", "30000-32767/tcp"], networks: ["10.244.0.0/16"] },
       rocky("9.3"),
     ),
-    holds: `${zones} | grep -c 'ports:.* 6443/tcp' | grep -qx 2 && ${zones} --permanent | grep -c 'ports:.*6443/tcp' | grep -qx 2 && ${zones} --permanent | grep -q 'sources: 10.244.0.0/16'`,
+    holds: `${zones} | grep -c 'ports:.* 6443/tcp' | grep -qx 3 && ${zones} --permanent | grep -c 'ports:.*6443/tcp' | grep -qx 3 && ${zones} --permanent | grep -q 'sources: 10.244.0.0/16'`,
     drifts: [
       { by: "firewall-cmd --zone=internal --remove-port=6443/tcp", step: "opening 6443/tcp" },
+      { by: "firewall-cmd --zone=dmz --remove-port=6443/tcp", step: "opening 6443/tcp" },
       { by: "firewall-cmd --permanent --zone=public --remove-port=22/tcp", step: "opening 22/tcp" },
       { by: "firewall-cmd --zone=trusted --remove-source=10.244.0.0/16", step: "opening 10.244.0.0/16" },
     ],
