@@ -83,7 +83,54 @@ const firewalldFiles = {
 };
 const zones = "firewall-cmd --list-all-zones";
 
+/** Keeps the names of what is installed in a file; old-tool has become new-tool, which still provides the old name. */
+const rpm = `
+form= by=name names=
+while [ $# -gt 0 ]; do
+  case $1 in --qf) form=$2 && shift ;; --whatprovides) by=provides ;; -qa) names=$(cat "$ROOT/etc/rpms") ;; -*) ;; *) names="$names $1" ;; esac
+  shift
+done
+missing=0
+for name in $names; do
+  own=$name
+  case $by-$name in provides-old-tool) own=new-tool ;; esac
+  if ! grep -qx "$own" "$ROOT/etc/rpms"; then
+    missing=$((missing + 1))
+    if [ $by = provides ]; then echo "no package provides $name"; else echo "package $name is not installed"; fi
+    continue
+  fi
+  printf "$(printf '%s' "$form" | sed "s/%{NAME}/$own/; s/%{VERSION}/1.2/; s/%{RELEASE}/3/")"
+done
+exit $missing`;
+/** Installs by either name, and removes by a package's own name only, as yum does. */
+const dnf = `
+for word; do
+  case $word in
+    install | remove) verb=$word ;;
+    -*) ;;
+    *) case $verb in
+      install) if [ $word = old-tool ]; then word=new-tool; fi; echo $word >>"$ROOT/etc/rpms" ;;
+      remove) grep -qx $word "$ROOT/etc/rpms" || exit 1; grep -vx $word "$ROOT/etc/rpms" >"$ROOT/new"; mv "$ROOT/new" "$ROOT/etc/rpms" ;;
+    esac ;;
+  esac
+done`;
+
 const cases: readonly FakeCase[] = [
+  {
+    name: "packages: one that has another name here is found by what it provides, and goes by its own name",
+    files: { "etc/rpms": "bash\n", "etc/passwd": "", "etc/group": "" },
+    programs: { rpm, dnf },
+    steps: stepsOf(Packages.definition, { rpms: ["bash", "old-tool", "socat"] }, rocky("9.3")),
+    holds: "grep -qx new-tool /etc/rpms && grep -qx socat /etc/rpms",
+    drifts: [
+      { by: "dnf remove new-tool", step: "package old-tool" },
+      { by: "dnf remove socat", step: "package socat" },
+    ],
+    then: {
+      steps: stepsOf(Packages.definition, { rpms: ["bash", "socat"] }, rocky("9.3")),
+      holds: "! grep -qx new-tool /etc/rpms && grep -qx socat /etc/rpms",
+    },
+  },
   {
     name: "SELinux: enforcing becomes permissive now and at boot, by the default",
     ...selinuxHost("Enforcing", "enforcing"),
