@@ -53,7 +53,15 @@ const judgeSelinux: Judge = ({ selinux }, { selinux: wanted }) => {
   );
 };
 
-const judgeFirewall: Judge = ({ firewall }, { firewall: mode }) => {
+/** Those that write the rules of iptables themselves. */
+const MANAGERS = ["firewalld", "ufw"];
+
+const judgeFirewall: Judge = ({ firewall, iptables }, { firewall: mode }) => {
+  if (iptables !== undefined && !MANAGERS.some((name) => firewall.includes(name)))
+    return warn(
+      `rules of iptables that no firewalld or ufw wrote: ${iptables}`,
+      "let in by rules of your own what the roles need (docs/components.md lists the ports): up leaves those of iptables alone",
+    );
   if (firewall.length === 0) return pass("none");
   const what =
     mode === "open"

@@ -1,5 +1,6 @@
 import { Command, lines, sh } from "../../provider/shell";
 import type { Asked, Reach } from "./asked";
+import { UNITS } from "./seen";
 
 /**
  * What preflight asks of a host, as one script: lines of `@key=value`. It starts few programs, as 80 hosts are asked at
@@ -75,6 +76,12 @@ if [ -f "$e" ]; then IFS= read -r id <"$e" || :
 case $id in *kube* | *etcd* | *containerd* | *docker* | *cri* | *cni* | *isula* | *haproxy* | *nginx* | *keepalived* | *registry*) p ledger "$id" ;; esac; fi
 done`;
 
+/** To list rules of the old kind would load their kernel module where there are none. */
+const bareRules = sh`
+case $(iptables -V 2>/dev/null) in *nf_tables*) rules=there ;; *) rules=; if grep -qsx filter /proc/net/ip_tables_names; then rules=there; fi ;; esac
+[ -z "$rules" ] || iptables -S INPUT 2>/dev/null | while IFS= read -r v; do
+case $v in '-P INPUT DROP' | '-A INPUT -j DROP' | '-A INPUT -j REJECT'*) p iptables "$v"; break ;; esac; done`;
+
 const network = sh`
 for d in /sys/class/net/*; do
 i=${shell("${d##*/}")}; IFS= read -r type <"$d/type" || :
@@ -83,8 +90,9 @@ case $i:$type in lo:* | docker* | veth* | cni* | flannel* | br-* | cali* | kube-
 done
 if command -v ss >/dev/null; then ss -Hlntup 2>/dev/null || p sockets unknown; else p sockets unknown; fi
 while read -r k v _; do [ "$k" != nameserver ] || p nameserver "$v"; done 2>/dev/null </etc/resolv.conf
-p active "$(systemctl is-active firewalld nftables 2>/dev/null | tr '\n' ' ')"
-if [ -f /etc/ufw/ufw.conf ] && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null; then p ufw on; fi`;
+p active "$(systemctl is-active ${UNITS} 2>/dev/null | tr '\n' ' ')"
+if [ -f /etc/ufw/ufw.conf ] && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null; then p ufw on; fi
+${bareRules}`;
 
 const zone = (name: string | undefined) => sh`
 p zone "$(readlink -f /etc/localtime)"

@@ -39,6 +39,8 @@ export interface Seen {
   /** Absent: no SELinux. */
   readonly selinux?: "enforcing" | "permissive";
   readonly firewall: readonly string[];
+  /** The first rule of iptables that keeps packets from the host as a whole; absent: none. */
+  readonly iptables?: string;
   readonly zone: string;
   readonly zoneKnown: "yes" | "no" | "no-zones";
   readonly room: readonly { path: string; mount: string; freeGiB: number }[];
@@ -83,12 +85,10 @@ function osOf(text: string): OsProfile | string {
 }
 
 /** What `systemctl is-active` says of them, in this order. */
-const UNITS = ["firewalld", "nftables"];
+export const UNITS = ["firewalld", "nftables"] as const;
 
-const firewalls = (active: string, ufw: boolean): string[] => [
-  ...active.split(" ").flatMap((state, i) => (state === "active" ? (UNITS[i] ?? []) : [])),
-  ...(ufw ? ["ufw"] : []),
-];
+const activeUnits = (active: string): string[] =>
+  active.split(" ").flatMap((state, i) => (state === "active" ? (UNITS[i] ?? []) : []));
 
 const rowsOf = (output: string) =>
   output.split("\n").flatMap((line) => {
@@ -141,7 +141,8 @@ export function parseSeen(output: string, { sent, came }: { sent: number; came: 
     nameservers: all("nameserver"),
     answering: all("answers"),
     ...(selinux !== "" && { selinux: selinux === "1" ? ("enforcing" as const) : ("permissive" as const) }),
-    firewall: firewalls(one("active"), has("ufw")),
+    firewall: [...activeUnits(one("active")), ...(has("ufw") ? ["ufw"] : [])],
+    ...(has("iptables") && { iptables: one("iptables") }),
     zone: one("zone").replace(/^.*\/zoneinfo\//, ""),
     zoneKnown: has("zones") ? (one("zones") === "none" ? "no-zones" : "no") : "yes",
     room: all("room").map((text, i) => {

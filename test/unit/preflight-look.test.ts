@@ -173,6 +173,50 @@ test("a slow disk under etcd gets the fewer writes, not more time", async () => 
   }
 });
 
+describe("bare rules of iptables", () => {
+  const spec = parseSpec("test", {
+    hosts: [{ name: "w1", address: "192.0.2.1" }],
+    roleGroups: { master: ["w1"] },
+    kubernetes: { type: "none" },
+  });
+  for (const [what, says, wanted] of [
+    [
+      "of RHEL's iptables-services",
+      "-P INPUT ACCEPT\n-A INPUT -i lo -j ACCEPT\n-A INPUT -j REJECT --reject-with x",
+      /^-A INPUT -j REJECT/,
+    ],
+    ["with a policy", "-P INPUT DROP\n-A INPUT -j ACCEPT", /^-P INPUT DROP$/],
+    [
+      "that keep out one address or port, and Kubernetes' own",
+      "-P INPUT ACCEPT\n-A INPUT -s 192.0.2.66/32 -j DROP\n-A INPUT -p tcp -m tcp --dport 113 -j REJECT --reject-with tcp-reset\n-A INPUT -j KUBE-FIREWALL",
+      /^$/,
+    ],
+  ] as const)
+    test(what, async () => {
+      const text = says.replaceAll("\n", "\\n");
+      const iptables = `case $1 in -V) echo 'iptables v1.8.9 (nf_tables)' ;; -S) printf '%b\\n' '${text}' ;; esac`;
+      const host = fakeHost({ "etc/resolv.conf": "" }, { iptables });
+      try {
+        const { iptables: rule } = await lookAt(host.remote, questionsFor(spec, "w1"));
+        assert.match(rule ?? "", wanted);
+      } finally {
+        host.end();
+      }
+    });
+  test("a kernel without rules of the old kind is not asked for them", async () => {
+    const host = fakeHost({ "etc/resolv.conf": "" }, { iptables: "echo 'iptables v1.8.4 (legacy)'", grep: "exit 1" });
+    try {
+      await lookAt(host.remote, questionsFor(spec, "w1"));
+      assert.deepEqual(
+        host.calls().filter((call) => call.startsWith("iptables")),
+        ["iptables -V"],
+      );
+    } finally {
+      host.end();
+    }
+  });
+});
+
 describe("the table", () => {
   const row = (host: string, check: Check, how: Row["result"], found = "x"): Row => ({
     ...{ host, check, result: how, found },

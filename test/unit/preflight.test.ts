@@ -175,6 +175,9 @@ const CASES: readonly [Check, Partial<Seen>, Partial<Asked>, Row["result"] | "no
   ["firewall", {}, {}, "pass"],
   ["firewall", { firewall: ["firewalld"] }, {}, "warn", /firewalld runs/],
   ["firewall", { firewall: ["ufw"] }, { firewall: "disable" }, "warn"],
+  ["firewall", { iptables: "-P INPUT DROP" }, {}, "warn", /no firewalld or ufw wrote: -P INPUT DROP/],
+  ["firewall", { iptables: "-P INPUT DROP", firewall: ["nftables"] }, {}, "warn", /-P INPUT DROP/],
+  ["firewall", { iptables: "-P INPUT DROP", firewall: ["ufw"] }, {}, "warn", /^ufw runs$/],
 ];
 
 describe("one host by itself", () => {
