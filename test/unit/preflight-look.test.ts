@@ -40,7 +40,8 @@ udp   UNCONN 0      0            0.0.0.0:8472       0.0.0.0:*
 @answers=192.0.2.53
 @selinux=1
 @zone=/usr/share/zoneinfo/Etc/UTC
-@active=inactive active 
+@active=inactive active inactive active
+@loopback=127.0.1.1
 @ufw=on
 @path=/var/lib/etcd
 @room=1048576 /var
@@ -61,6 +62,8 @@ udp   UNCONN 0      0            0.0.0.0:8472       0.0.0.0:*
     ]);
     assert.deepEqual(read.room, [{ path: "/var/lib/etcd", mount: "/var", freeGiB: 1 }]);
     assert.deepEqual(read.firewall, ["nftables", "ufw"]);
+    assert.deepEqual(read.timekeepers, ["chronyd"]);
+    assert.deepEqual(read.loopback, ["127.0.1.1"]);
     assert.equal(read.zone, "Etc/UTC");
     assert.equal(read.selinux, "enforcing");
     assert.equal(read.reached.get("m2:6443"), "closed");
@@ -173,12 +176,24 @@ test("a slow disk under etcd gets the fewer writes, not more time", async () => 
   }
 });
 
+const alone = parseSpec("test", {
+  hosts: [{ name: "w1", address: "192.0.2.1" }],
+  roleGroups: { master: ["w1"] },
+  kubernetes: { type: "none" },
+});
+test("the host's name among the addresses that only it can reach; a comment is no name", async () => {
+  const name = "box";
+  const hosts = `127.0.0.1 localhost # ${name}\n127.0.1.1\t${name}.example.com ${name}\n::1 ${name}\n192.0.2.1 ${name}\n`;
+  const host = fakeHost({ "etc/resolv.conf": "", "etc/hosts": hosts, "proc/sys/kernel/hostname": `${name}\n` }, {});
+  try {
+    const { loopback, hostname } = await lookAt(host.remote, { ...questionsFor(alone, "w1"), modules: [] });
+    assert.deepEqual([hostname, loopback], [name, ["127.0.1.1", "::1"]]);
+  } finally {
+    host.end();
+  }
+});
+
 describe("bare rules of iptables", () => {
-  const spec = parseSpec("test", {
-    hosts: [{ name: "w1", address: "192.0.2.1" }],
-    roleGroups: { master: ["w1"] },
-    kubernetes: { type: "none" },
-  });
   for (const [what, says, wanted] of [
     [
       "of RHEL's iptables-services",
@@ -197,7 +212,7 @@ describe("bare rules of iptables", () => {
       const iptables = `case $1 in -V) echo 'iptables v1.8.9 (nf_tables)' ;; -S) printf '%b\\n' '${text}' ;; esac`;
       const host = fakeHost({ "etc/resolv.conf": "" }, { iptables });
       try {
-        const { iptables: rule } = await lookAt(host.remote, questionsFor(spec, "w1"));
+        const { iptables: rule } = await lookAt(host.remote, questionsFor(alone, "w1"));
         assert.match(rule ?? "", wanted);
       } finally {
         host.end();
@@ -206,7 +221,7 @@ describe("bare rules of iptables", () => {
   test("a kernel without rules of the old kind is not asked for them", async () => {
     const host = fakeHost({ "etc/resolv.conf": "" }, { iptables: "echo 'iptables v1.8.4 (legacy)'", grep: "exit 1" });
     try {
-      await lookAt(host.remote, questionsFor(spec, "w1"));
+      await lookAt(host.remote, questionsFor(alone, "w1"));
       assert.deepEqual(
         host.calls().filter((call) => call.startsWith("iptables")),
         ["iptables -V"],
