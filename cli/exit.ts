@@ -16,7 +16,7 @@ export async function codeOf(command: () => Promise<number>): Promise<number> {
   } catch (error) {
     const signal = error instanceof Error ? SIGNAL_CODES[error.message] : undefined;
     console.error(signal === undefined ? describe(error) : "stopped");
-    return signal ?? (error instanceof UsageError ? 2 : 1);
+    return signal ?? (error instanceof UsageError ? error.code : 1);
   }
 }
 

@@ -8,9 +8,9 @@ const OPTIONS = {
 } as const;
 
 /** The flags of the verbs that only tell something about a cluster file. */
-export function fileFlags(verb: string, argv: readonly string[], { json = true } = {}) {
+export function fileFlags(verb: string, argv: readonly string[], { json = true, misused = 2 } = {}) {
   const refuse = (reason: string) =>
-    new UsageError(`kubexm ${verb}: ${reason}; flags are --file ${json ? "--json " : ""}--help`);
+    new UsageError(`kubexm ${verb}: ${reason}; flags are --file ${json ? "--json " : ""}--help`, misused);
   try {
     const { values } = parseArgs({ args: [...argv], options: OPTIONS, strict: true, allowPositionals: false });
     if (values.json && !json) throw refuse("Unknown option '--json'");

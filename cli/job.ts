@@ -1,6 +1,6 @@
 import { RunError, unsecret } from "@pulumi/pulumi";
 import { Cluster } from "../index.js";
-import type { ClusterFile } from "../resources/config/index.js";
+import { makesKubernetes, refusal, type ClusterFile } from "../resources/config/index.js";
 import { tryFiles } from "../resources/modules/files.js";
 import { CLUSTER_DIR, type Home, homeOf } from "./home.js";
 import { writeKubeconfig } from "./kubeconfig.js";
@@ -12,7 +12,7 @@ import { clusterOf } from "./stack-config.js";
 async function build({ name, spec }: ClusterFile, home: Home) {
   try {
     // Pulumi waits for ever for a resource whose argument fails. What is found out here is recorded, and there then.
-    if (spec.kubernetes.type !== "none") await tryFiles(spec);
+    if (makesKubernetes(spec)) await tryFiles(spec);
     const { kubeconfig } = new Cluster(name, spec);
     // With --target it may not have been made yet, whatever its type says.
     unsecret(kubeconfig).apply((text: string | undefined) => {
@@ -24,9 +24,17 @@ async function build({ name, spec }: ClusterFile, home: Home) {
   }
 }
 
-/** The cluster of a file, checked before Pulumi is started. `tell`: what is worth a thought in it, once. */
-export async function clusterJob(file: string, tell: (line: string) => void = () => undefined): Promise<Job> {
-  const { warnings, ...cluster } = await clusterOf(file);
+interface Wish {
+  /** What is worth a thought in the file, once. */
+  tell?: (line: string) => void;
+  /** Hosts are to be changed, so that what cannot be made is refused before Pulumi is started. */
+  makes?: boolean;
+}
+
+/** The cluster of a file, checked before Pulumi is started. */
+export async function clusterJob(file: string, { tell = () => undefined, makes = false }: Wish = {}): Promise<Job> {
+  const { warnings, notBuilt, ...cluster } = await clusterOf(file);
+  if (makes && notBuilt.length > 0) throw refusal(notBuilt);
   warnings.forEach(tell);
   const home = homeOf(cluster.name, file);
   process.env[CLUSTER_DIR] = home.dir;

@@ -3,6 +3,8 @@ import { Host, hostSpec, type HostArgs } from "../provider/host";
 import type { DeepInput } from "../provider/inputs";
 import {
   hostsWithRoles,
+  leftOut,
+  makesKubernetes,
   parseSpec,
   refuseWhatIsNotBuilt,
   type ClusterHost,
@@ -29,7 +31,7 @@ export class Cluster extends pulumi.ComponentResource {
   constructor(name: string, args: ClusterArgs, opts?: pulumi.ComponentResourceOptions) {
     super("kubexm:index:Cluster", name, {}, opts);
     const { spec, hosts, addresses } = read(name, args);
-    refuseWhatIsNotBuilt(spec);
+    faceWhatIsNotBuilt(spec);
 
     const known = pulumi.output(addresses);
     const surroundings = {
@@ -41,9 +43,16 @@ export class Cluster extends pulumi.ComponentResource {
     };
     const dependsOn = checkHosts(hosts, surroundings);
     const prepared = prepareHosts(hosts, { ...surroundings, opts: { parent: this, dependsOn } });
-    this.kubeconfig = pulumi.secret(spec.kubernetes.type === "none" ? "" : installKubernetes(prepared, surroundings));
+    this.kubeconfig = pulumi.secret(makesKubernetes(spec) ? installKubernetes(prepared, surroundings) : "");
     this.registerOutputs({ kubeconfig: this.kubeconfig });
   }
+}
+
+/** A plan shows what there is; what is made is the whole, or nothing. */
+function faceWhatIsNotBuilt(spec: ClusterSpec): void {
+  if (!pulumi.runtime.isDryRun()) return refuseWhatIsNotBuilt(spec);
+  const text = leftOut(spec);
+  if (text !== undefined) void pulumi.log.warn(text);
 }
 
 function installKubernetes(prepared: readonly PreparedMachine[], surroundings: Surroundings): pulumi.Output<string> {

@@ -26,6 +26,15 @@ bulk_package() { # NAME…
   case $(manager) in
     # It says "no packages found" with 1 when some are not known; anything worse is an error.
     apt) dpkg-query -W -f '${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\n' -- "$@" 2>/dev/null || [ $? = 1 ] ;;
-    *) rpm -q --qf '%{NAME} %{VERSION}-%{RELEASE} install installed\n' -- "$@" || [ $? -le $# ] ;;
+    *)
+      rows=$(rpm -q --qf '%{NAME} %{VERSION}-%{RELEASE} install installed\n' -- "$@") || [ $? -le $# ] || return 1
+      printf '%s\n' "$rows"
+      for name; do
+        case $nl$rows in *"$nl$name "*) ;; *) provided_package "$name" "$name %{VERSION}-%{RELEASE} install installed" ;; esac
+      done
+      ;;
   esac
+}
+provided_package() { # NAME FORMAT: of rpm packages that are installed, the one that stands in for this one
+  rpm -q --qf "$2\n" --whatprovides -- "$1" 2>/dev/null | sed -n '/^no package provides /!p' | head -n 1
 }

@@ -62,7 +62,10 @@ read_firewalld() {
   fw_default=$(firewall-cmd --get-default-zone) || return 1
   fw_now=$(firewall-cmd --list-all-zones) && fw_later=$(firewall-cmd --permanent --list-all-zones) || return 1
   fw_now=$(printf '%s\n' "$fw_now" | zone_rows) fw_later=$(printf '%s\n' "$fw_later" | zone_rows)
-  fw_zones=$({ echo "$fw_default" && printf '%s\n' "$fw_now" | sed -n 's/^\([^ ]*\) interfaces  *[^ ].*/\1/p'; } | sort -u)
+  fw_zones=$({ echo "$fw_default" && printf '%s\n' "$fw_now" | zones_in_use; } | sort -u)
+}
+zones_in_use() { # of rows: those with an interface, and those of sources, but for where sources are let in or kept out as a whole
+  sed -n -e 's/^\([^ ]*\) interfaces  *[^ ].*/\1/p' -e '/^\(trusted\|drop\|block\) /!s/^\([^ ]*\) sources  *[^ ].*/\1/p'
 }
 zone_rows() { # of a listing: ZONE KEY VALUES
   while IFS= read -r row; do

@@ -10,10 +10,10 @@ package_names() { # all that are installed
   esac
 }
 look_package() { # NAME
-  answer=$(bulk_package "$1") || return 1
+  answer=$(bulk_package "$1") && answer=$nl$answer || return 1
   case $answer in
-    "$1 "*" installed")
-      rest=${answer#"$1 "}
+    *"$nl$1 "*" installed")
+      rest=${answer#*"$nl$1 "}
       kv installed yes && kv version "${rest%% *}"
       case $answer in *" hold installed") kv hold yes ;; *) kv hold no ;; esac
       ;;
@@ -108,11 +108,16 @@ purge() { # NAME…
     *) quietly dnf -y --setopt=clean_requirements_on_remove=False remove "$@" || quietly yum -y remove "$@" ;;
   esac
 }
+own_name() { # NAME: that of the package which is there for it
+  name=
+  if [ "$(manager)" != apt ] && ! rpm -q -- "$1" >/dev/null 2>&1; then name=$(provided_package "$1" '%{NAME}'); fi
+  printf '%s\n' "${name:-$1}"
+}
 undo_package() { # NAME: it goes at the end of the run, together with the others
   package_is_there "$1" '' || return 0
   if [ "$(was installed)" = no ]; then
     if [ "$(manager)" = apt ]; then apt-mark unhold "$1" >/dev/null; fi
-    printf '%s\n' "$1" | tee -a "$L/packages" >>"$L/packages.due"
+    own_name "$1" | tee -a "$L/packages" >>"$L/packages.due"
   elif [ "$(manager)" = apt ]; then
     case $(was hold) in yes) apt-mark hold "$1" ;; *) apt-mark unhold "$1" ;; esac >/dev/null
   fi

@@ -7,6 +7,6 @@ export type { ClusterFile, Judged, Told } from "./load";
 export { ConfigError, UnreadableError, problemText, type Problem } from "./problems";
 export { clusterFile, clusterSpec, sections } from "./schema";
 export type { ClusterHost, ClusterInput, ClusterSpec, Role } from "./schema";
-export { refuseWhatIsNotBuilt } from "./rules-not-built";
+export { leftOut, makesKubernetes, refusal, refuseWhatIsNotBuilt } from "./rules-not-built";
 export { stackSources } from "./substitute";
 export type { Sources, StackValues } from "./substitute";

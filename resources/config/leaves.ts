@@ -54,7 +54,7 @@ export const registryAddress = form(
   "https://registry.example.com",
   (text) => REGISTRY.test(text) || (/^https?:\/\/[^\s/]+/.test(text) && URL.canParse(text)),
 );
-export const timezone = form("a time zone", "Asia/Shanghai", matches(/^[A-Za-z]+([/_+-][A-Za-z0-9]+)*$/));
+export const timezone = form("a time zone", "Asia/Shanghai", matches(/^[A-Za-z][A-Za-z0-9]*([/_+-][A-Za-z0-9]+)*$/));
 export const packageName = form("a package's name", "nfs-common", matches(/^[A-Za-z0-9][A-Za-z0-9.+:~=_-]*$/));
 export const argument = form("an argument --name or --name=value", "--v=2", matches(/^--[a-z0-9][a-z0-9.-]*(=.*)?$/s));
 export const zoneName = form("a DNS zone with an optional port", "example.io:1053", (text) =>

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { checkFile } from "./check";
 import { readYaml } from "./document";
+import { isNotBuilt } from "./rules-not-built";
 import { ConfigError, UnreadableError, problemText, type Path, type Problem, type Severity } from "./problems";
 import type { ClusterSpec } from "./schema";
 import { placeKey, substitute, type Sources } from "./substitute";
@@ -75,6 +76,8 @@ function notText(text: string, at: number): Problem {
 export interface Told extends ClusterFile {
   /** Warnings about the file, a line each. */
   warnings: string[];
+  /** Those for which `up` refuses the file. */
+  notBuilt: string[];
 }
 
 /** The cluster in the text of a file, and what is worth a thought in it; a ConfigError names everything that is wrong. Pure. */
@@ -82,7 +85,12 @@ export function tellCluster(text: string, file: string, sources: Sources = {}): 
   const { cluster, problems } = judgeCluster(text, sources);
   const of = (wanted: Severity) => problems.filter(({ severity }) => severity === wanted);
   if (cluster === undefined) throw new ConfigError(file, of("error"));
-  return { ...cluster, warnings: of("warning").map((problem) => problemText(file, problem)) };
+  const warnings = of("warning");
+  return {
+    ...cluster,
+    warnings: warnings.map((problem) => problemText(file, problem)),
+    notBuilt: warnings.filter(isNotBuilt).map((problem) => problemText(file, { ...problem, severity: "error" })),
+  };
 }
 
 /** The same without the warnings. */

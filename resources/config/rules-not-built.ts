@@ -3,16 +3,35 @@ import type { Path } from "./problems";
 import type { Rule } from "./rule";
 import type { ClusterSpec } from "./schema";
 
+interface Missing {
+  path: Path;
+  asked: (spec: ClusterSpec) => boolean;
+  instead: string;
+  /** Nothing of Kubernetes can be planned without it; of the others, all but they themselves. */
+  basis?: true;
+}
+
 /** What the schema knows and this version does not make yet. Half of a cluster would be worse than none. */
-const missing: readonly { path: Path; asked: (spec: ClusterSpec) => boolean; instead: string }[] = [
-  { path: ["kubernetes", "type"], asked: ({ kubernetes }) => kubernetes.type === "kubexm", instead: "kubeadm" },
+const missing: readonly Missing[] = [
+  {
+    path: ["kubernetes", "type"],
+    asked: ({ kubernetes }) => kubernetes.type === "kubexm",
+    instead: "kubeadm",
+    basis: true,
+  },
   {
     path: ["kubernetes", "containerRuntime", "type"],
     asked: ({ kubernetes }) => kubernetes.containerRuntime.type !== "containerd",
     instead: "containerd",
+    basis: true,
   },
-  { path: ["etcd", "type"], asked: ({ etcd }) => etcd.type !== "kubeadm", instead: "kubeadm" },
-  { path: ["network", "plugin"], asked: ({ network }) => network.plugin !== "flannel", instead: "flannel" },
+  { path: ["etcd", "type"], asked: ({ etcd }) => etcd.type !== "kubeadm", instead: "kubeadm", basis: true },
+  {
+    path: ["network", "plugin"],
+    asked: ({ network }) => network.plugin !== "flannel",
+    instead: "flannel",
+    basis: true,
+  },
   {
     path: ["controlPlaneEndpoint", "externalLoadBalancer"],
     asked: ({ controlPlaneEndpoint }) => controlPlaneEndpoint.externalLoadBalancer === "kubexm",
@@ -57,26 +76,47 @@ const missing: readonly { path: Path; asked: (spec: ClusterSpec) => boolean; ins
 const notBuilt = (spec: ClusterSpec) =>
   spec.kubernetes.type === "none" ? [] : missing.filter(({ asked }) => asked(spec));
 
+const RULE = "not-built";
+
+/** A finding that stands between a cluster file and its `up`. */
+export const isNotBuilt = ({ rule }: { rule?: string }): boolean => rule === RULE;
+
 export const NOT_BUILT_RULES: readonly Rule[] = [
   {
-    name: "not-built",
+    name: RULE,
     severity: "warning",
     check: (spec) =>
       notBuilt(spec).map(({ path, instead }) => ({
         path,
-        message: `preview and up refuse it: this version of kubexm makes ${instead}; write that, or kubernetes.type: none`,
+        message: `up refuses it, and preview leaves it out: this version of kubexm makes ${instead}; write that, or kubernetes.type: none`,
       })),
   },
 ];
 
-export function refuseWhatIsNotBuilt(spec: ClusterSpec): void {
-  const found = notBuilt(spec);
-  if (found.length === 0) return;
-  throw new UserError(
+/** Whether Kubernetes is to come onto the hosts, and this version has what it takes. */
+export const makesKubernetes = (spec: ClusterSpec): boolean =>
+  spec.kubernetes.type !== "none" && !notBuilt(spec).some(({ basis }) => basis === true);
+
+/** Lines: where what stands, each as its reader knows it. */
+export const refusal = (lines: readonly string[]): UserError =>
+  new UserError(
     [
       "cluster.yaml asks for what this version cannot make yet; nothing was changed:",
-      ...found.map(({ path, instead }) => `  ${path.join(".")}: this version of kubexm makes ${instead}`),
+      ...lines.map((line) => `  ${line}`),
       "  or write kubernetes.type: none, to have the hosts made ready and no more",
     ].join("\n"),
   );
+
+export function refuseWhatIsNotBuilt(spec: ClusterSpec): void {
+  const found = notBuilt(spec);
+  if (found.length === 0) return;
+  throw refusal(found.map(({ path, instead }) => `${path.join(".")}: this version of kubexm makes ${instead}`));
+}
+
+/** What a plan has to say of what is not in it. */
+export function leftOut(spec: ClusterSpec): string | undefined {
+  const names = notBuilt(spec).map(({ path }) => path.join("."));
+  if (names.length === 0) return undefined;
+  const what = makesKubernetes(spec) ? "Kubernetes without them" : "hosts made ready for Kubernetes, and no more";
+  return `this version does not make these yet: ${names.join(", ")}; what is planned is ${what}, and up refuses as long as they stand there (docs/kubernetes.md)`;
 }

@@ -17,7 +17,7 @@ function stackValues(): StackValues {
 
 /** For programs: the cluster of a file, `${env:…}` and `${config:…}` filled in, its warnings told once. */
 export function loadCluster(path: string): ClusterFile {
-  const { warnings, ...cluster } = tellCluster(readCluster(path), path, { env: process.env, ...stackValues() });
+  const { warnings, name, spec } = tellCluster(readCluster(path), path, { env: process.env, ...stackValues() });
   if (warnings.length > 0) void pulumi.log.warn(warnings.join("\n"));
-  return cluster;
+  return { name, spec };
 }

@@ -10,11 +10,13 @@ const linesFor = (
 /** All names every host has to know, once the addresses are known. */
 export function hostsEntries(spec: ClusterSpec, addresses: Readonly<Record<string, string>>): HostsRecord[] {
   const at = (host: ClusterHost | undefined) => host && { address: addresses[host.name] ?? host.address };
-  const { domain, lb_address: balancer } = spec.controlPlaneEndpoint;
+  const { domain, lb_address: balancer, externalDNS } = spec.controlPlaneEndpoint;
+  const endpoint = balancer === "" ? at(hostsOf(spec, "master")[0]) : { address: balancer };
   const registry = spec.registry.privateRegistry.replace(/:\d+$/, "");
   return [
     ...spec.hosts.flatMap((host) => linesFor(at(host), [`${host.name}.${spec.kubernetes.clusterName}`, host.name])),
-    ...linesFor(balancer === "" ? at(hostsOf(spec, "master")[0]) : { address: balancer }, [domain]),
+    // A line here would go before what the user's own DNS says.
+    ...(externalDNS ? [] : linesFor(endpoint, [domain])),
     ...(registry === "" ? [] : linesFor(at(hostsOf(spec, "registry")[0]), [registry])),
     ...spec.extra.hosts.map((entry) => ({ address: entry.address, names: [entry.domain] })),
     ...hostsRecords(spec.host),

@@ -35,10 +35,17 @@ export const judgeArch: Judge = ({ arch }, { arch: wanted }) => {
     : fail(`${arch}, cluster.yaml says ${wanted}`, `write arch: ${arch}, or nothing, to the host`);
 };
 
+/** kubeadm refuses a control plane with fewer, and etcd must not wait for others; anything else is slow with one. */
 const CPUS = 2;
 
-export const judgeCpu: Judge = ({ cpus }) =>
-  cpus >= CPUS ? pass(String(cpus)) : fail(`${cpus} CPU`, `give the host ${CPUS}`);
+export const judgeCpu: Judge = ({ cpus }, { roles }) => {
+  const role = roles.find((name) => name === "master" || name === "etcd");
+  if (cpus >= (role === undefined ? 1 : CPUS)) return pass(String(cpus));
+  return fail(
+    `${cpus} CPU`,
+    role === undefined ? "give the host one" : `give it ${CPUS}, which the role ${role} needs`,
+  );
+};
 
 /** GiB by role, the largest first; firmware and kernel take up to an eighth of what a machine was given. */
 const MEMORY: readonly (readonly [string, number])[] = [

@@ -7,13 +7,31 @@ import type { Seen } from "./seen";
 
 const list = (words: readonly string[]) => words.join(", ");
 
-const judgeHostname: Judge = ({ hostname }) =>
-  /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(hostname)
-    ? pass(hostname)
-    : warn(
-        `${hostname === "" ? "it has none" : hostname} is not a DNS name`,
-        "nothing: up gives the host its name in cluster.yaml, and destroy the old one back",
-      );
+/** Of every Debian: its programs reckon with it, and other hosts never see it. */
+const DEBIANS_OWN = "127.0.1.1";
+
+const judgeHostname: Judge = ({ hostname, loopback }) => {
+  if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(hostname))
+    return warn(
+      `${hostname === "" ? "it has none" : hostname} is not a DNS name`,
+      "nothing: up gives the host its name in cluster.yaml, and destroy the old one back",
+    );
+  const wrong = loopback.filter((address) => address !== DEBIANS_OWN);
+  if (wrong.length === 0) return pass([hostname, ...loopback.map((address) => `${address} in /etc/hosts`)].join(", "));
+  return warn(
+    `${hostname} is ${list(wrong)} in /etc/hosts, where programs that look themselves up listen for nobody else`,
+    `nothing for Kubernetes, which up tells each node's address; for other programs, take the name off that line`,
+  );
+};
+
+/** chrony comes with up in any case; until then, and where it has to catch up, a clock that nobody keeps may be far off. */
+const judgeTimeSync: Judge = ({ timekeepers }) => {
+  const [keeper] = timekeepers;
+  if (keeper === "machine") return pass("by the machine that the container runs on");
+  return keeper === undefined
+    ? warn("nothing keeps the clock right (chrony, ntpd, systemd-timesyncd)", "nothing: up sets up chrony")
+    : pass(keeper);
+};
 
 const judgeZone: Judge = ({ zone, zoneKnown }, { zone: wanted }) => {
   const now = zone === "" ? "not set" : zone;
@@ -53,7 +71,15 @@ const judgeSelinux: Judge = ({ selinux }, { selinux: wanted }) => {
   );
 };
 
-const judgeFirewall: Judge = ({ firewall }, { firewall: mode }) => {
+/** Those that write the rules of iptables themselves. */
+const MANAGERS = ["firewalld", "ufw"];
+
+const judgeFirewall: Judge = ({ firewall, iptables }, { firewall: mode }) => {
+  if (iptables !== undefined && !MANAGERS.some((name) => firewall.includes(name)))
+    return warn(
+      `rules of iptables that no firewalld or ufw wrote: ${iptables}`,
+      "let in by rules of your own what the roles need (docs/components.md lists the ports): up leaves those of iptables alone",
+    );
   if (firewall.length === 0) return pass("none");
   const what =
     mode === "open"
@@ -102,6 +128,7 @@ const JUDGES: readonly (readonly [Check, Judge])[] = [
   ["modules", judgeModules],
   ["cgroup", judgeCgroup],
   ["hostname", judgeHostname],
+  ["time-sync", judgeTimeSync],
   ["timezone", judgeZone],
   ["existing", judgeExisting],
   ["ports", judgePorts],

@@ -1,5 +1,6 @@
 import { lines, literal, sh, type Command } from "../../provider/shell";
 import type { Asked, Reach } from "./asked";
+import { UNITS } from "./seen";
 
 /**
  * What preflight asks of a host, as one script: lines of `@key=value`. It starts few programs, as 80 hosts are asked at
@@ -31,7 +32,9 @@ ${probe(reach, false)}`;
 
 const machine = sh`
 r hostname /proc/sys/kernel/hostname; r kernel /proc/sys/kernel/osrelease; r uuid /sys/class/dmi/id/product_uuid
-r selinux /sys/fs/selinux/enforce; r init /proc/1/comm
+r selinux /sys/fs/selinux/enforce; r init /proc/1/comm; r container /run/systemd/container
+IFS= read -r h </proc/sys/kernel/hostname
+while read -r a names; do case $a in 127.* | ::1) case " ${shell("${names%%#*}")} " in *[[:space:]]"$h"[[:space:]]*) p loopback "$a" ;; esac ;; esac; done 2>/dev/null </etc/hosts
 p arch "$(uname -m)"; p cpus "$(nproc)"
 while read -r k v _; do [ "$k" != MemTotal: ] || p memoryKiB "$v"; done </proc/meminfo
 r limit /sys/fs/cgroup/memory.max; r limit /sys/fs/cgroup/memory/memory.limit_in_bytes
@@ -72,6 +75,12 @@ if [ -f "$e" ]; then IFS= read -r id <"$e" || :
 case $id in *kube* | *etcd* | *containerd* | *docker* | *cri* | *cni* | *isula* | *haproxy* | *nginx* | *keepalived* | *registry*) p ledger "$id" ;; esac; fi
 done`;
 
+/** To list rules of the old kind would load their kernel module where there are none. */
+const bareRules = sh`
+case $(iptables -V 2>/dev/null) in *nf_tables*) rules=there ;; *) rules=; if grep -qsx filter /proc/net/ip_tables_names; then rules=there; fi ;; esac
+[ -z "$rules" ] || iptables -S INPUT 2>/dev/null | while IFS= read -r v; do
+case $v in '-P INPUT DROP' | '-A INPUT -j DROP' | '-A INPUT -j REJECT'*) p iptables "$v"; break ;; esac; done`;
+
 const network = sh`
 for d in /sys/class/net/*; do
 i=${literal("${d##*/}")}; IFS= read -r type <"$d/type" || :
@@ -80,8 +89,9 @@ case $i:$type in lo:* | docker* | veth* | cni* | flannel* | br-* | cali* | kube-
 done
 if command -v ss >/dev/null; then ss -Hlntup 2>/dev/null || p sockets unknown; else p sockets unknown; fi
 while read -r k v _; do [ "$k" != nameserver ] || p nameserver "$v"; done 2>/dev/null </etc/resolv.conf
-p active "$(systemctl is-active firewalld nftables 2>/dev/null | tr '\n' ' ')"
-if [ -f /etc/ufw/ufw.conf ] && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null; then p ufw on; fi`;
+p active "$(systemctl is-active ${UNITS} 2>/dev/null | tr '\n' ' ')"
+if [ -f /etc/ufw/ufw.conf ] && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null; then p ufw on; fi
+${bareRules}`;
 
 const zone = (name: string | undefined) => sh`
 p zone "$(readlink -f /etc/localtime)"
@@ -96,14 +106,18 @@ up() { at=$1; while [ ! -e "$at" ]; do at=${literal("${at%/*}")}; [ -n "$at" ] |
 ${lines(...paths.map((path) => sh`up ${path}; set -- "$@" "$at"; p path ${path}`))}
 df -Pk -- "$@" | { read -r _; while read -r _ _ _ free _ mount; do p room "$free $mount"; done; }`;
 
-/** How long etcd's disk takes to have a record written for good: single writes of etcd's size, at most 2 seconds of them. */
+/**
+ * How long etcd's disk takes to have a record written for good: single writes of etcd's size. None begins later than
+ * 2 seconds after the first, however slow the disk; the clock that is asked before each is one that needs no program.
+ */
 const timeDisk = (dir: string) => sh`
 if [ ! -d ${dir}/member ]; then (
 at=${dir}; while [ ! -d "$at" ]; do at=$(dirname "$at"); done
 file=$(mktemp "$at/.kubexm-preflight.XXXXXX") || exit 0
 trap 'rm -f "$file"' EXIT
-end=$(($(date +%s) + 2)) n=0
-while [ $n -lt 200 ] && { [ $((n % 20)) -gt 0 ] || [ "$(date +%s)" -lt $end ]; }; do
+hundredths() { IFS=' .' read -r whole part _ </proc/uptime && now=$whole$part; }
+hundredths; end=$((now + 200)) n=0
+while [ $n -lt 200 ] && hundredths && [ "$now" -lt $end ]; do
 dd if=/dev/zero of="$file" bs=2300 count=1 seek=$n oflag=dsync conv=notrunc 2>&1 | sed -n 's/^.*copied, \([0-9.e-]*\) s.*/@write=\1/p'
 n=$((n + 1))
 done ) & fi`;

@@ -12,6 +12,7 @@ export const CHECKS = [
   "product-uuid",
   "mac",
   "clock",
+  "time-sync",
   "timezone",
   "existing",
   "ports",

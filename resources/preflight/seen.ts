@@ -15,6 +15,10 @@ export interface Seen {
   /** How far its clock is before ours, in seconds: the least and the most it can be. */
   readonly ahead: readonly [number, number];
   readonly hostname: string;
+  /** Addresses of the host itself alone that its hosts file gives to its name. */
+  readonly loopback: readonly string[];
+  /** What keeps its clock right; "machine": the one that a container runs on. */
+  readonly timekeepers: readonly string[];
   readonly kernel: string;
   readonly arch: string;
   readonly cpus: number;
@@ -39,6 +43,8 @@ export interface Seen {
   /** Absent: no SELinux. */
   readonly selinux?: "enforcing" | "permissive";
   readonly firewall: readonly string[];
+  /** The first rule of iptables that keeps packets from the host as a whole; absent: none. */
+  readonly iptables?: string;
   readonly zone: string;
   readonly zoneKnown: "yes" | "no" | "no-zones";
   readonly room: readonly { path: string; mount: string; freeGiB: number }[];
@@ -83,12 +89,12 @@ function osOf(text: string): OsProfile | string {
 }
 
 /** What `systemctl is-active` says of them, in this order. */
-const UNITS = ["firewalld", "nftables"];
+const FIREWALLS = ["firewalld", "nftables"];
+const TIMEKEEPERS = ["chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "systemd-timesyncd"];
+export const UNITS: readonly string[] = [...FIREWALLS, ...TIMEKEEPERS];
 
-const firewalls = (active: string, ufw: boolean): string[] => [
-  ...active.split(" ").flatMap((state, i) => (state === "active" ? (UNITS[i] ?? []) : [])),
-  ...(ufw ? ["ufw"] : []),
-];
+const activeUnits = (active: string): string[] =>
+  active.split(" ").flatMap((state, i) => (state === "active" ? (UNITS[i] ?? []) : []));
 
 const rowsOf = (output: string) =>
   output.split("\n").flatMap((line) => {
@@ -119,10 +125,13 @@ export function parseSeen(output: string, { sent, came }: { sent: number; came: 
   const limits = all("limit").map(Number).filter(Number.isFinite);
   const machine = one("arch");
   const selinux = one("selinux");
+  const active = activeUnits(one("active"));
   return {
     os: osOf(output),
     ahead: [time - came, time - sent],
     hostname: one("hostname"),
+    loopback: all("loopback"),
+    timekeepers: [...active.filter((unit) => TIMEKEEPERS.includes(unit)), ...(has("container") ? ["machine"] : [])],
     kernel: one("kernel"),
     arch: arches[machine] ?? machine,
     cpus: Number(one("cpus")),
@@ -141,7 +150,8 @@ export function parseSeen(output: string, { sent, came }: { sent: number; came: 
     nameservers: all("nameserver"),
     answering: all("answers"),
     ...(selinux !== "" && { selinux: selinux === "1" ? ("enforcing" as const) : ("permissive" as const) }),
-    firewall: firewalls(one("active"), has("ufw")),
+    firewall: [...active.filter((unit) => FIREWALLS.includes(unit)), ...(has("ufw") ? ["ufw"] : [])],
+    ...(has("iptables") && { iptables: one("iptables") }),
     zone: one("zone").replace(/^.*\/zoneinfo\//, ""),
     zoneKnown: has("zones") ? (one("zones") === "none" ? "no-zones" : "no") : "yes",
     room: all("room").map((text, i) => {

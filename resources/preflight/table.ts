@@ -24,7 +24,7 @@ export function inOrder(rows: readonly Row[]): Row[] {
 }
 
 const WORD: Readonly<Record<Result, string>> = { pass: "pass", warn: "warn", fail: "FAIL" };
-const NOTHING = /^nothing(: |, |$)/;
+const NOTHING = /^nothing(: |, | for |$)/;
 
 const MOST_NAMED = 3;
 

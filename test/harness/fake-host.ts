@@ -27,12 +27,13 @@ const harmless = {
   stat: `command -p stat "$@" | sed "s/ $(id -un) $(id -gn) / root root /; s/^owner=.*/owner=root/; s/^group=.*/group=root/"`,
 };
 
-/** Runs standard input as a script, with its paths moved in, and moved back out of what it prints. */
-const runner = (root: string) => {
+/** Runs standard input as a script, with its paths moved in, and moved back out of what it prints; rpm's hosts have no apt. */
+const runner = (root: string, rpm: boolean) => {
+  const hide = rpm ? "s#command -v apt-get#false#;" : "";
   const move = `s#(^|[^A-Za-z0-9_.}-])/(${MOVED.join("|")})([]/ "'$;)]|$)#\\1${root}/\\2\\3#g`;
   return `#!/bin/sh
 cd ${root} || exit 255
-sed -E '${move.replaceAll("'", "'\\''")};${move.replaceAll("'", "'\\''")}' >script
+sed -E '${hide}${move.replaceAll("'", "'\\''")};${move.replaceAll("'", "'\\''")}' >script
 PATH=${root}/bin:$PATH /bin/sh script >out 2>err
 code=$?
 sed 's#${root}##g' out
@@ -53,7 +54,7 @@ export function fakeHost(
   };
   for (const folder of ["etc", "run", "var/lib", "proc/sys"]) mkdirSync(join(root, folder), { recursive: true });
   put("calls", "");
-  put("runner", runner(root));
+  put("runner", runner(root, "rpm" in programs));
   for (const [path, text] of Object.entries(files)) put(path, text);
   for (const [name, text] of Object.entries({ ...harmless, ...programs })) {
     const note = name in programs ? `echo "${name} $*" >>${root}/calls` : ":";

@@ -29,6 +29,15 @@ for (const name of withFile)
       assert.match(stdout, wanted, stdout + stderr);
     });
 
+test("the seeds' example: kubexm preview plans what there is, and up refuses what is not built", async () => {
+  const file = join(repo, "test", "unit", "fixtures", "cluster-corrected.yaml");
+  const told = await run(process.execPath, [main, "preview", "-f", file], { cwd, env });
+  assert.match(told.stdout, /\d+ to create, 0 to change/, told.stdout + told.stderr);
+  assert.match(told.stderr, /cluster-corrected\.yaml:\d+:\d+ spec\.kubernetes\.type: .*up refuses it/);
+  const up = await run(process.execPath, [main, "up", "-f", file, "--yes"], { cwd, env, okCodes: [1] });
+  assert.match(up.stderr, /nothing was changed:\n.*cluster-corrected\.yaml:\d+:\d+ spec\./);
+});
+
 /** The program in examples/typescript, with a stack of its own. */
 async function program(stack: string, config: Readonly<Record<string, string>>) {
   const folder = join(examples, "typescript");

@@ -177,5 +177,29 @@ test("planted faults are all told at once, before anything is changed; ignorePre
       assert.equal(again.code, 1);
       assert.match(again.stdout + again.stderr, /node2 +hostname +FAIL +it calls itself node1/);
     });
+
+    await t.test("what only shows beside the others is looked at again, too: mended, up goes on", async () => {
+      await labExec(hostOf(lab, 1), "hostname node2");
+      const done = await kubexm("up", ...preflightOnly);
+      assert.equal(done.code, 0, done.stdout + done.stderr);
+    });
+
+    await t.test("and so it is before the first up has come through", async () => {
+      const gone = await kubexm("destroy", "--yes");
+      assert.equal(gone.code, 0, gone.stdout + gone.stderr);
+      await labExec(hostOf(lab, 1), "hostname node1");
+      // Twice, as nothing is mended: the second run finds what the first one stored.
+      for (const round of ["first", "second"]) {
+        const refused = await kubexm("up", ...preflightOnly);
+        assert.equal(refused.code, 1, round);
+        assert.match(refused.stdout + refused.stderr, /3 hosts: 1 failure, /, round);
+        assert.match(refused.stdout + refused.stderr, /node2 +hostname +FAIL +it calls itself node1/, round);
+      }
+      await labExec(hostOf(lab, 1), "hostname node2");
+      const done = await kubexm("up", ...preflightOnly);
+      assert.equal(done.code, 0, done.stdout + done.stderr);
+      const again = await kubexm("up", ...preflightOnly, "--expect-no-changes");
+      assert.equal(again.code, 0, again.stdout + again.stderr);
+    });
   });
 });

@@ -14,6 +14,9 @@ for (const [argv, code, stdout, stderr] of [
   [["up", "--help"], 0, /-f, --file VALUE[^]*--parallel N/, /^$/],
   [["rise"], 2, /^$/, /^kubexm: unknown verb "rise"; verbs are preview, up, refresh, destroy, .*lab\n$/],
   [["up", "--quickly"], 2, /^$/, /^kubexm up: .*--quickly.*\n$/],
+  // 2 means drift.
+  [["drift", "--typo"], 1, /^$/, /^kubexm drift: .*--typo.*; flags are .*\n$/],
+  [["preflight", "--typo"], 2, /^$/, /^kubexm preflight: .*--typo.*\n$/],
   [["up", "-f", "/no/such.yaml"], 1, /^$/, /^.*\/no\/such\.yaml.*\n$/],
 ] as const)
   test(`kubexm ${argv.join(" ")}: exit code ${code}`, () => {

@@ -52,7 +52,7 @@ for word; do
   case $word in
     --get-default-zone) echo public ;;
     --list-all-zones)
-      for zone in public internal trusted; do
+      for zone in public internal dmz drop trusted; do
         case $zone-$layer in public-now) echo "public (default, active)" ;; internal-now) echo "internal (active)" ;; *) echo "$zone" ;; esac
         echo "  target: default"
         case $zone-$layer in public-now) echo "  interfaces: eth0" ;; internal-now) echo "  interfaces: eth1" ;; *) echo "  interfaces: " ;; esac
@@ -73,12 +73,64 @@ const firewalldFiles = {
   "fw/later.public": "port 22/tcp\n",
   "fw/now.internal": "",
   "fw/later.internal": "",
+  // Bound by where packets come from: a part of the network, and those who are to be kept out.
+  "fw/now.dmz": "source 192.0.2.0/24\n",
+  "fw/later.dmz": "source 192.0.2.0/24\n",
+  "fw/now.drop": "source 198.51.100.7/32\n",
+  "fw/later.drop": "source 198.51.100.7/32\n",
   "fw/now.trusted": "",
   "fw/later.trusted": "",
 };
 const zones = "firewall-cmd --list-all-zones";
 
+/** Keeps the names of what is installed in a file; old-tool has become new-tool, which still provides the old name. */
+const rpm = `
+form= by=name names=
+while [ $# -gt 0 ]; do
+  case $1 in --qf) form=$2 && shift ;; --whatprovides) by=provides ;; -qa) names=$(cat "$ROOT/etc/rpms") ;; -*) ;; *) names="$names $1" ;; esac
+  shift
+done
+missing=0
+for name in $names; do
+  own=$name
+  case $by-$name in provides-old-tool) own=new-tool ;; esac
+  if ! grep -qx "$own" "$ROOT/etc/rpms"; then
+    missing=$((missing + 1))
+    if [ $by = provides ]; then echo "no package provides $name"; else echo "package $name is not installed"; fi
+    continue
+  fi
+  printf "$(printf '%s' "$form" | sed "s/%{NAME}/$own/; s/%{VERSION}/1.2/; s/%{RELEASE}/3/")"
+done
+exit $missing`;
+/** Installs by either name, and removes by a package's own name only, as yum does. */
+const dnf = `
+for word; do
+  case $word in
+    install | remove) verb=$word ;;
+    -*) ;;
+    *) case $verb in
+      install) if [ $word = old-tool ]; then word=new-tool; fi; echo $word >>"$ROOT/etc/rpms" ;;
+      remove) grep -qx $word "$ROOT/etc/rpms" || exit 1; grep -vx $word "$ROOT/etc/rpms" >"$ROOT/new"; mv "$ROOT/new" "$ROOT/etc/rpms" ;;
+    esac ;;
+  esac
+done`;
+
 const cases: readonly FakeCase[] = [
+  {
+    name: "packages: one that has another name here is found by what it provides, and goes by its own name",
+    files: { "etc/rpms": "bash\n", "etc/passwd": "", "etc/group": "" },
+    programs: { rpm, dnf },
+    steps: stepsOf(Packages.definition, { rpms: ["bash", "old-tool", "socat"] }, rocky("9.3")),
+    holds: "grep -qx new-tool /etc/rpms && grep -qx socat /etc/rpms",
+    drifts: [
+      { by: "dnf remove new-tool", step: "package old-tool" },
+      { by: "dnf remove socat", step: "package socat" },
+    ],
+    then: {
+      steps: stepsOf(Packages.definition, { rpms: ["bash", "socat"] }, rocky("9.3")),
+      holds: "! grep -qx new-tool /etc/rpms && grep -qx socat /etc/rpms",
+    },
+  },
   {
     name: "SELinux: enforcing becomes permissive now and at boot, by the default",
     ...selinuxHost("Enforcing", "enforcing"),
@@ -104,7 +156,7 @@ const cases: readonly FakeCase[] = [
     holds: selinuxNow("Permissive", "permissive"),
   },
   {
-    name: "firewalld: ports and networks in every zone with an interface; what was open stays open",
+    name: "firewalld: ports and networks in every zone with an interface or sources; what was open stays open",
     files: firewalldFiles,
     programs: { "firewall-cmd": firewallCmd, systemctl: firewalldOnly },
     steps: stepsOf(
@@ -112,9 +164,10 @@ const cases: readonly FakeCase[] = [
       { ports: ["22/tcp", "6443/tcp", "30000-32767/tcp"], networks: ["10.244.0.0/16"] },
       rocky("9.3"),
     ),
-    holds: `${zones} | grep -c 'ports:.* 6443/tcp' | grep -qx 2 && ${zones} --permanent | grep -c 'ports:.*6443/tcp' | grep -qx 2 && ${zones} --permanent | grep -q 'sources: 10.244.0.0/16'`,
+    holds: `${zones} | grep -c 'ports:.* 6443/tcp' | grep -qx 3 && ${zones} --permanent | grep -c 'ports:.*6443/tcp' | grep -qx 3 && ${zones} --permanent | grep -q 'sources: 10.244.0.0/16'`,
     drifts: [
       { by: "firewall-cmd --zone=internal --remove-port=6443/tcp", step: "opening 6443/tcp" },
+      { by: "firewall-cmd --zone=dmz --remove-port=6443/tcp", step: "opening 6443/tcp" },
       { by: "firewall-cmd --permanent --zone=public --remove-port=22/tcp", step: "opening 22/tcp" },
       { by: "firewall-cmd --zone=trusted --remove-source=10.244.0.0/16", step: "opening 10.244.0.0/16" },
     ],

@@ -13,6 +13,7 @@ import {
   problemText,
   readCluster,
 } from "../../resources/config/index";
+import { timezone } from "../../resources/config/leaves";
 
 // Compiled tests run from dist/test/unit; the fixtures stay where they are written.
 const fixture = (name: string) => readFileSync(join(process.cwd(), "test", "unit", "fixtures", name), "utf8");
@@ -402,4 +403,11 @@ test("a program's problems have paths without lines", () => {
     () => parseSpec("Prod 1", { hosts: [{ name: "m1", address: "192.0.2.1" }], roleGroups: { master: ["m1"] } }),
     /cluster Prod 1: is not a cluster's name/,
   );
+});
+
+test("time zones of any form that tzdata has", () => {
+  const old = ["EST5EDT", "GMT0", "GMT+0", "Etc/GMT-14", "NZ-CHAT", "W-SU", "PST8PDT", "America/Port-au-Prince"];
+  for (const name of [...old, ...Intl.supportedValuesOf("timeZone")]) assert.ok(timezone.safeParse(name).success, name);
+  for (const name of ["../etc/passwd", "Asia//Tokyo", "5EST", "/Asia/Tokyo", "", "Asia/Tokyo/"])
+    assert.ok(!timezone.safeParse(name).success, name);
 });

@@ -6,6 +6,7 @@ import { describe, test } from "node:test";
 import { Cluster } from "../../resources/cluster";
 import { parseSpec, type ClusterInput, type Role } from "../../resources/config";
 import { componentsPage } from "../../resources/modules/docs";
+import { hostsEntries } from "../../resources/modules/names";
 import { nodeModules, nodeParameters, parameters } from "../../resources/modules/node-kernel";
 import { portsFor } from "../../resources/modules/ports";
 
@@ -54,6 +55,16 @@ describe("what a cluster needs of a host", () => {
       assert.deepEqual(portsFor(spec, roles).sort(), [...wanted].sort());
     });
 
+  test("the endpoint's name stands in the hosts file, unless one's own DNS has it", () => {
+    const named = (controlPlaneEndpoint: ClusterInput["controlPlaneEndpoint"]) =>
+      hostsEntries(cluster({ controlPlaneEndpoint }), {}).filter(({ names }) => names.includes("api.example.com"));
+    const domain = "api.example.com";
+    assert.deepEqual(named({ domain }), [{ address: "192.0.2.1", names: [domain] }]);
+    assert.deepEqual(named({ domain, externalLoadBalancer: "external", lb_address: "192.0.2.9" }), [
+      { address: "192.0.2.9", names: [domain] },
+    ]);
+    assert.deepEqual(named({ domain, externalLoadBalancer: "external", externalDNS: true }), []);
+  });
   test("IPv6 is forwarded only where pods have it", () => {
     const { network } = cluster();
     const dual = { ...network, kubePodsCIDR: "10.0.0.0/16,fd00::/112" };

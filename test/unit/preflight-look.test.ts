@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { parseSpec, type ClusterInput } from "../../resources/config";
 import type { Row } from "../../resources/preflight/checks";
-import { unreachedOf } from "../../resources/preflight/host";
+import { lookAt, unreachedOf } from "../../resources/preflight/host";
 import { CHECKS, type Check } from "../../resources/preflight/names";
 import { backwardsOf, questionsFor, reachOf } from "../../resources/preflight/questions";
 import { parseSeen, socketOf } from "../../resources/preflight/seen";
 import { gravest, inOrder, tableText } from "../../resources/preflight/table";
+import { fakeHost } from "../harness/fake-host";
 
 describe("what a host says", () => {
   const text = `@time=1000.5
@@ -39,7 +40,8 @@ udp   UNCONN 0      0            0.0.0.0:8472       0.0.0.0:*
 @answers=192.0.2.53
 @selinux=1
 @zone=/usr/share/zoneinfo/Etc/UTC
-@active=inactive active 
+@active=inactive active inactive active
+@loopback=127.0.1.1
 @ufw=on
 @path=/var/lib/etcd
 @room=1048576 /var
@@ -60,6 +62,8 @@ udp   UNCONN 0      0            0.0.0.0:8472       0.0.0.0:*
     ]);
     assert.deepEqual(read.room, [{ path: "/var/lib/etcd", mount: "/var", freeGiB: 1 }]);
     assert.deepEqual(read.firewall, ["nftables", "ufw"]);
+    assert.deepEqual(read.timekeepers, ["chronyd"]);
+    assert.deepEqual(read.loopback, ["127.0.1.1"]);
     assert.equal(read.zone, "Etc/UTC");
     assert.equal(read.selinux, "enforcing");
     assert.equal(read.reached.get("m2:6443"), "closed");
@@ -151,6 +155,80 @@ describe("what is asked of a host", () => {
     assert.deepEqual(questionsFor(spec, "m1").reach, [
       { host: "192.0.2.77:2379", address: "192.0.2.77", ports: [2379], answers: true },
     ]);
+  });
+});
+
+test("a slow disk under etcd gets the fewer writes, not more time", async () => {
+  const copied = "2300 bytes copied, 0.4 s, 6 kB/s";
+  const host = fakeHost({ "etc/resolv.conf": "" }, { dd: `sleep 0.4; echo '${copied}' >&2` });
+  try {
+    const spec = parseSpec("test", {
+      hosts: [{ name: "m1", address: "192.0.2.1" }],
+      roleGroups: { master: ["m1"], etcd: ["m1"] },
+      kubernetes: { version: "v1.35.4" },
+      etcd: { dataDir: "/etc/etcd-data" },
+    });
+    const { writes } = await lookAt(host.remote, { ...questionsFor(spec, "m1"), reach: [] });
+    assert.ok(writes.length >= 1 && writes.length <= 5, `${writes.length} writes of 0.4 s`);
+    assert.ok(writes.every((seconds) => seconds === 0.4));
+  } finally {
+    host.end();
+  }
+});
+
+const alone = parseSpec("test", {
+  hosts: [{ name: "w1", address: "192.0.2.1" }],
+  roleGroups: { master: ["w1"] },
+  kubernetes: { type: "none" },
+});
+test("the host's name among the addresses that only it can reach; a comment is no name", async () => {
+  const name = "box";
+  const hosts = `127.0.0.1 localhost # ${name}\n127.0.1.1\t${name}.example.com ${name}\n::1 ${name}\n192.0.2.1 ${name}\n`;
+  const host = fakeHost({ "etc/resolv.conf": "", "etc/hosts": hosts, "proc/sys/kernel/hostname": `${name}\n` }, {});
+  try {
+    const { loopback, hostname } = await lookAt(host.remote, { ...questionsFor(alone, "w1"), modules: [] });
+    assert.deepEqual([hostname, loopback], [name, ["127.0.1.1", "::1"]]);
+  } finally {
+    host.end();
+  }
+});
+
+describe("bare rules of iptables", () => {
+  for (const [what, says, wanted] of [
+    [
+      "of RHEL's iptables-services",
+      "-P INPUT ACCEPT\n-A INPUT -i lo -j ACCEPT\n-A INPUT -j REJECT --reject-with x",
+      /^-A INPUT -j REJECT/,
+    ],
+    ["with a policy", "-P INPUT DROP\n-A INPUT -j ACCEPT", /^-P INPUT DROP$/],
+    [
+      "that keep out one address or port, and Kubernetes' own",
+      "-P INPUT ACCEPT\n-A INPUT -s 192.0.2.66/32 -j DROP\n-A INPUT -p tcp -m tcp --dport 113 -j REJECT --reject-with tcp-reset\n-A INPUT -j KUBE-FIREWALL",
+      /^$/,
+    ],
+  ] as const)
+    test(what, async () => {
+      const text = says.replaceAll("\n", "\\n");
+      const iptables = `case $1 in -V) echo 'iptables v1.8.9 (nf_tables)' ;; -S) printf '%b\\n' '${text}' ;; esac`;
+      const host = fakeHost({ "etc/resolv.conf": "" }, { iptables });
+      try {
+        const { iptables: rule } = await lookAt(host.remote, questionsFor(alone, "w1"));
+        assert.match(rule ?? "", wanted);
+      } finally {
+        host.end();
+      }
+    });
+  test("a kernel without rules of the old kind is not asked for them", async () => {
+    const host = fakeHost({ "etc/resolv.conf": "" }, { iptables: "echo 'iptables v1.8.4 (legacy)'", grep: "exit 1" });
+    try {
+      await lookAt(host.remote, questionsFor(alone, "w1"));
+      assert.deepEqual(
+        host.calls().filter((call) => call.startsWith("iptables")),
+        ["iptables -V"],
+      );
+    } finally {
+      host.end();
+    }
   });
 });
 
