@@ -1,10 +1,11 @@
-import { readFile, readdir, writeFile } from "node:fs/promises";
+import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { cacheDir } from "../../toolchain/cache.js";
 import { UserError, messageOf } from "../../toolchain/errors.js";
 import { owner } from "../../toolchain/owner.js";
+import { writeService } from "../service-record.js";
 import { builtSize, wanted } from "./build.js";
 import { ensurePublished } from "./images.js";
 import { PARTS } from "./parts.js";
@@ -51,6 +52,7 @@ async function serve({ parts, address, record }: Serve): Promise<number> {
     ...(address !== undefined && { address }),
   });
   const { urls, caPath } = mirror;
+  const told = { owner: owner(), urls, caPath };
   print([...Object.entries(urls), ["ca", caPath]]);
   const signal = new AbortController();
   const stopped = Promise.race(["SIGINT", "SIGTERM"].map((name) => once(process, name, { signal: signal.signal })));
@@ -58,9 +60,7 @@ async function serve({ parts, address, record }: Serve): Promise<number> {
     await Promise.race([
       stopped,
       mirror.ready
-        .then(() =>
-          record === undefined ? undefined : writeFile(record, JSON.stringify({ owner: owner(), urls, caPath })),
-        )
+        .then(() => (record === undefined ? undefined : writeService(record, told)))
         .then(() => console.log(`${mirror.parts.size} parts ready`))
         .then(() => stopped),
     ]);
