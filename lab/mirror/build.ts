@@ -6,6 +6,7 @@ import { UserError, codeOf, messageOf } from "../../toolchain/errors.js";
 import { ensureGo, goBuild } from "../../toolchain/go.js";
 import { run } from "../../toolchain/process.js";
 import { progress } from "../../toolchain/progress.js";
+import { needPackages } from "../apt.js";
 import { PARTS } from "./parts.js";
 import type { Arch, Output, Part, Target } from "./types.js";
 
@@ -65,21 +66,13 @@ const present = (path: string) =>
   );
 
 /** Installs Debian packages whose files are missing, where that can be done without asking. */
-export async function needPackages(files: Record<string, string>): Promise<void> {
-  const missing: string[] = [];
-  for (const [file, name] of Object.entries(files)) if (!(await present(file))) missing.push(name);
-  if (missing.length === 0) return;
-  const install = ["install", "-y", "--no-install-recommends", ...missing];
-  const advice = `install ${missing.join(" ")} (apt-get install ${missing.join(" ")})`;
-  if (process.getuid?.() !== 0 || !(await present("/usr/bin/apt-get")))
-    throw new UserError(`missing packages: ${advice}`);
-  const env = { DEBIAN_FRONTEND: "noninteractive" };
-  try {
-    await run("apt-get", ["update"], { env });
-    await run("apt-get", install, { env });
-  } catch (error) {
-    throw new UserError(`${advice}: ${messageOf(error)}`, { cause: error });
-  }
+function needFiles(files: Record<string, string>, what: string): Promise<void> {
+  const missing = async () => {
+    const there = await Promise.all(Object.keys(files).map(present));
+    return Object.values(files).filter((_, i) => !there[i]);
+  };
+  const hasApt = () => present("/usr/bin/apt-get");
+  return needPackages({ what, missing, hasApt, advice: "install them yourself, then try again" });
 }
 
 async function moduleFolder(module: string): Promise<string> {
@@ -112,7 +105,7 @@ export function ensureBuilt(want: Wanted): Promise<string> {
       await needDisk(dir, DISK, `building ${id}`);
       const told = progress(`build ${id}`);
       try {
-        await needPackages(part.packages ?? {});
+        await needFiles(part.packages ?? {}, "it");
         for (const output of part.outputs(target)) {
           told.update(output.out);
           await make(output, dir, id, (line) => told.update(line.replace(/^go: /, "")));
@@ -137,10 +130,11 @@ export async function ensureBase(): Promise<string> {
   const dir = await once(`parts/debian-base-${BASE_SUITE}-${machineArch()}-${digest(BASE_RECIPE)}`, async (to) => {
     const told = progress(`base system ${BASE_SUITE}`);
     try {
-      await needPackages({
+      const files = {
         "/usr/bin/mmdebstrap": "mmdebstrap",
         "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
-      });
+      };
+      await needFiles(files, "it");
       await run("mmdebstrap", [
         "--variant=essential",
         // Device files are the container runtime's business, and cannot be made everywhere.
