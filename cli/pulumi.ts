@@ -1,9 +1,9 @@
 import "./light-sdk.js";
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { type EngineEvent, LocalWorkspace, type PulumiFn } from "@pulumi/pulumi/automation";
 import { ensurePulumi } from "../toolchain/pulumi.js";
+import { agreed, refuseUnasked } from "./agree.js";
 import { claim } from "./claim.js";
 import { type Engine, PulumiError, engine } from "./engine.js";
 import type { PulumiArguments, PulumiVerb } from "./flags.js";
@@ -28,13 +28,6 @@ const shortName = (stack: string) => stack.slice(stack.lastIndexOf("/") + 1);
 const lockPath = (stack: string) => `organization/${PROJECT.name}/${shortName(stack)}`;
 const stateFile = (state: string, stack: string) =>
   join(state, ".pulumi", "stacks", PROJECT.name, `${shortName(stack)}.json`);
-
-async function agreed(cluster: string): Promise<boolean> {
-  const ask = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await ask.question(`Take "${cluster}" off all its hosts, and give these back as they were? [y/N] `);
-  ask.close();
-  return /^y(es)?$/i.test(answer.trim());
-}
 
 /** The state with its pending operations, if it has any. */
 async function withPending(file: string, load: () => Promise<{ stdout: string }>): Promise<StackExport | undefined> {
@@ -87,6 +80,8 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   const since = Date.now();
   const { json, options } = args;
   const plan = isPlan(verb, options);
+  const asks = verb === "destroy" && !plan && !args.yes;
+  if (asks) refuseUnasked(job.cluster, process.stdin.isTTY);
   const stack = process.env["PULUMI_STACK"] ?? job.cluster;
   const home = homeOf(job.cluster, args.file);
   const { bin, env: found, version } = await ensurePulumi();
@@ -99,7 +94,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     say(`nothing to destroy: there is no state of "${stack}" in ${state}`);
     return EXIT.ok;
   }
-  if (verb === "destroy" && !plan && !args.yes && process.stdin.isTTY && !(await agreed(job.cluster)))
+  if (asks && !(await agreed(`Take "${job.cluster}" off all its hosts, and give these back as they were?`)))
     return EXIT.failed;
   const release = plan ? () => undefined : await claim(home.dir, verb);
   const pulumi = engine(bin, version, known);
