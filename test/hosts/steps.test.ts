@@ -5,13 +5,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
+import { anyLabName, labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
 import { compare, describeDifferences, snapshot } from "../../lab/snapshot";
 import { Secret, sh } from "../../provider/shell";
 import { closeAll, connect, hostSpec, type Remote } from "../../provider/ssh";
 import * as steps from "../../provider/steps";
 import { raw, walk, type StepCase } from "../harness/step-cases";
 
+const NAME = anyLabName();
 const scratch = mkdtempSync(join(tmpdir(), "kubexm-steps-"));
 
 function local(name: string, body: Buffer | string): steps.LocalFile {
@@ -246,7 +247,7 @@ describe("steps on a real host", () => {
   let host: LabHost;
   let remote: Remote;
   before(async () => {
-    const lab = await labUp({ name: "steps", hosts: 1, keep: false });
+    const lab = await labUp({ name: NAME, hosts: 1, keep: false });
     const [first] = lab.hosts;
     assert.ok(first);
     host = first;
@@ -255,7 +256,7 @@ describe("steps on a real host", () => {
   });
   after(async () => {
     await closeAll();
-    await labDown("steps");
+    await labDown(NAME);
     rmSync(scratch, { recursive: true, force: true });
   });
   for (const row of cases) {
