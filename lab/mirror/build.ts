@@ -3,6 +3,7 @@ import { access, copyFile, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { cacheDir, needDisk, once } from "../../toolchain/cache.js";
 import { UserError, codeOf, messageOf } from "../../toolchain/errors.js";
+import { needGoDisk } from "../../toolchain/go-disk.js";
 import { ensureGo, goBuild } from "../../toolchain/go.js";
 import { run } from "../../toolchain/process.js";
 import { progress } from "../../toolchain/progress.js";
@@ -96,6 +97,23 @@ async function make(output: Output, dir: string, label: string, onLine: (line: s
 }
 
 const DISK = 4 * 2 ** 30;
+
+/** What Go's caches grow by for a part, when nothing is in them: about 11 GiB for the usual ones, half of that for Kubernetes. */
+const COLD = { kubernetes: 6 * 2 ** 30, other: 2 ** 29 };
+
+const byGo = ({ part, target }: Wanted) => part.outputs(target).some((output) => "goMod" in output);
+const coldNeed = ({ name }: Wanted) => (name === "kubernetes" ? COLD.kubernetes : COLD.other);
+
+/** The need of all that is not built yet. */
+export async function goNeed(wants: readonly Wanted[]): Promise<number> {
+  const sizes = await Promise.all(wants.map(builtSize));
+  const cold = wants.filter((want, i) => sizes[i] === undefined && byGo(want));
+  return cold.map(coldNeed).reduce((total, bytes) => total + bytes, 0);
+}
+
+/** Fails before the first of many builds that Go's caches have no room for. */
+export const needBuildDisk = async (wants: readonly Wanted[]): Promise<void> =>
+  needGoDisk(await goNeed(wants), "building the parts of a cluster");
 
 /** The folder with the outputs of a part, built when it is not in the cache. */
 export function ensureBuilt(want: Wanted): Promise<string> {

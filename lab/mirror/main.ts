@@ -6,7 +6,7 @@ import { cacheDir } from "../../toolchain/cache.js";
 import { UserError, messageOf } from "../../toolchain/errors.js";
 import { owner } from "../../toolchain/owner.js";
 import { writeService } from "../service-record.js";
-import { builtSize, wanted } from "./build.js";
+import { builtSize, needBuildDisk, wanted } from "./build.js";
 import { ensurePublished } from "./images.js";
 import { PARTS } from "./parts.js";
 import { USUAL_PARTS, startMirror } from "./serve.js";
@@ -33,6 +33,7 @@ function print(rows: readonly (readonly string[])[]): void {
 
 async function build(parts: readonly string[]): Promise<number> {
   const wants = (parts.length > 0 ? parts : USUAL_PARTS).map((text) => wanted(text));
+  await needBuildDisk(wants);
   const made = await Promise.allSettled(wants.map(ensurePublished));
   const failures = made.flatMap((one) => (one.status === "rejected" ? [messageOf(one.reason)] : []));
   if (failures.length > 0) throw new UserError(failures.join("\n"));
