@@ -1,8 +1,9 @@
 """Runs a command to its end and writes what it took, with all processes it started, as JSON.
 
-usage: measure.py RESULT COMMAND [ARGUMENT...]
+usage: measure.py [--keep] RESULT COMMAND [ARGUMENT...]
 
-What the command leaves running (ssh masters) is adopted, ended and counted too.
+What the command leaves running (ssh masters) is adopted, ended and counted too. With --keep it is left alone (a lab and what
+serves it), and only what ended with the command counts as CPU time.
 """
 import ctypes
 import json
@@ -88,8 +89,10 @@ def reap(seconds, pids=None):
 
 
 def main():
-    result, *command = sys.argv[1:]
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    keep = sys.argv[1] == "--keep"
+    result, *command = sys.argv[2 if keep else 1 :]
+    if not keep:
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     memory = Memory()
     start = time.monotonic()
     pid = os.posix_spawnp(command[0], command, os.environ)
@@ -98,7 +101,7 @@ def main():
     seconds = time.monotonic() - start
     memory.over.set()
     memory.join()
-    if not reap(0.3):
+    if not keep and not reap(0.3):
         for sign, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
             for child in list(descendants(os.getpid())):
                 try:

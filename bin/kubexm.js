@@ -1,15 +1,25 @@
 #!/usr/bin/env node
 "use strict";
-const { existsSync } = require("node:fs");
-const Module = require("node:module");
-const { join } = require("node:path");
+// Of 2009 in its language (the linter holds that): an old Node must come as far as the message, and what follows it cannot even read.
+var needed = require("../package.json").engines.node.replace(/^>=/, "");
 
-const entry = join(__dirname, "..", "dist", "cli", "main.js");
-if (existsSync(entry)) {
-  process.argv[1] = entry;
-  Module.runMain();
-} else {
-  // A clone that was never built; the published package always has dist/.
-  process.argv.splice(2, 0, "kubexm");
-  import("../scripts/run.mjs");
+/** One line if this Node is too old. */
+function problem(version) {
+  var have = version.split(".").map(Number);
+  var want = needed.split(".").map(Number);
+  if (have[0] > want[0] || (have[0] === want[0] && have[1] >= want[1])) return undefined;
+  return (
+    "kubexm needs Node.js " +
+    needed +
+    " or newer, this is " +
+    version +
+    ": install it from https://nodejs.org/ or your package manager"
+  );
+}
+
+var told = problem(process.versions.node);
+if (told === undefined) require("./entry.js");
+else {
+  console.error(told);
+  process.exitCode = 1;
 }

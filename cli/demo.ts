@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { fetchFile, sourcesFor, versionsFor, wantedFile } from "../artifacts/index.js";
 import { type Lab, labClusterYaml, labDown, labUp, openLab } from "../lab/hosts.js";
 import { labKubernetesFrom } from "../lab/kubernetes.js";
-import { machineArch, wanted } from "../lab/mirror/build.js";
+import { machineArch, needBuildDisk, wanted } from "../lab/mirror/build.js";
 import { ensurePublished } from "../lab/mirror/images.js";
 import { USUAL_PARTS } from "../lab/mirror/serve.js";
 import { type BalancerService, type MirrorService, balancerService, mirrorService } from "../lab/service.js";
@@ -157,7 +157,11 @@ async function serve(lab: Lab, masters: number, built: boolean, signal: AbortSig
 const buildParts = () =>
   showing(
     "Parts of the cluster (upstream cannot be reached: from the Go module proxy)",
-    () => Promise.all(USUAL_PARTS.map((part) => ensurePublished(wanted(part)))),
+    async () => {
+      const wants = USUAL_PARTS.map((part) => wanted(part));
+      await needBuildDisk(wants);
+      await Promise.all(wants.map(ensurePublished));
+    },
     "ready",
   );
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import type { PulumiCommand } from "@pulumi/pulumi/automation";
+import { signalAll } from "./stale.js";
 
 const OTHER_PASSPHRASE =
   "the state is encrypted with another passphrase: put the file `passphrase` beside it back, or correct PULUMI_CONFIG_PASSPHRASE";
@@ -54,7 +55,8 @@ export function engine(bin: string, version: string, stackKnown: () => boolean):
 
   const send = () => {
     if (child?.pid === undefined || interrupts === 0) return;
-    process.kill(interrupts > 2 ? -child.pid : child.pid, interrupts > 2 ? "SIGKILL" : "SIGINT");
+    // One that has ended this moment, and is not yet heard of, has nothing to be told.
+    signalAll([interrupts > 2 ? -child.pid : child.pid], interrupts > 2 ? "SIGKILL" : "SIGINT");
   };
 
   async function start(args: readonly string[], cwd: string, env: Env, onOutput: Say, onError: Say) {

@@ -1,9 +1,9 @@
 import "./light-sdk.js";
-import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { type EngineEvent, LocalWorkspace, type PulumiFn } from "@pulumi/pulumi/automation";
 import { ensurePulumi } from "../toolchain/pulumi.js";
+import { agreed, refuseUnasked } from "./agree.js";
 import { claim } from "./claim.js";
 import { type Engine, PulumiError, engine } from "./engine.js";
 import type { PulumiArguments, PulumiVerb } from "./flags.js";
@@ -13,6 +13,7 @@ import type { StackExport } from "./pending.js";
 import { report } from "./report.js";
 import { type Screen, screen } from "./screen.js";
 import { clearDeadLocks, endStrays } from "./stale.js";
+import { isKnown, mayBePending, shortName, stateFile } from "./state-file.js";
 import { isPlan, summary } from "./words.js";
 
 export interface Job {
@@ -23,26 +24,7 @@ export interface Job {
 
 const EXIT = { ok: 0, failed: 1, SIGINT: 130, SIGTERM: 143 } as const;
 
-/** A stack may be named with its organisation and project, which a file backend knows by one name only. */
-const shortName = (stack: string) => stack.slice(stack.lastIndexOf("/") + 1);
 const lockPath = (stack: string) => `organization/${PROJECT.name}/${shortName(stack)}`;
-const stateFile = (state: string, stack: string) =>
-  join(state, ".pulumi", "stacks", PROJECT.name, `${shortName(stack)}.json`);
-
-async function agreed(cluster: string): Promise<boolean> {
-  const ask = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await ask.question(`Take "${cluster}" off all its hosts, and give these back as they were? [y/N] `);
-  ask.close();
-  return /^y(es)?$/i.test(answer.trim());
-}
-
-/** The state with its pending operations, if it has any. */
-async function withPending(file: string, load: () => Promise<{ stdout: string }>): Promise<StackExport | undefined> {
-  if (!existsSync(file)) return undefined;
-  const saved = JSON.parse(readFileSync(file, "utf8")) as { checkpoint?: { latest?: StackExport["deployment"] } };
-  if (!saved.checkpoint?.latest?.pending_operations?.length) return undefined;
-  return JSON.parse((await load()).stdout) as StackExport;
-}
 
 const say = (line: string) => console.error(line);
 
@@ -51,9 +33,10 @@ async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: 
   await endStrays(home.dir, say);
   if (state === undefined) return;
   clearDeadLocks(state, lockPath(stack)).forEach(say);
-  const load = () => pulumi.run(["stack", "export", "--stack", stack], home.work, env);
-  const pending = await withPending(stateFile(state, stack), load);
-  if (pending === undefined) return;
+  if (!mayBePending(stateFile(state, PROJECT.name, stack))) return;
+  const { stdout } = await pulumi.run(["stack", "export", "--stack", stack], home.work, env);
+  const pending = JSON.parse(stdout) as StackExport;
+  if (!pending.deployment.pending_operations?.length) return;
   const file = join(home.dir, "settled.json");
   const { settlePending } = await import("./pending.js");
   writeFileSync(file, JSON.stringify(settlePending(pending)), { mode: 0o600 });
@@ -87,19 +70,19 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   const since = Date.now();
   const { json, options } = args;
   const plan = isPlan(verb, options);
+  const asks = verb === "destroy" && !plan && !args.yes;
+  if (asks) refuseUnasked(job.cluster, process.stdin.isTTY);
   const stack = process.env["PULUMI_STACK"] ?? job.cluster;
   const home = homeOf(job.cluster, args.file);
   const { bin, env: found, version } = await ensurePulumi();
   const backend = prepare(home, found);
   const { state } = backend;
-  // Pulumi writes .gz or .zst when the user asks it to.
-  const known = () =>
-    state !== undefined && ["", ".gz", ".zst"].some((end) => existsSync(stateFile(state, stack) + end));
+  const known = () => state !== undefined && isKnown(stateFile(state, PROJECT.name, stack));
   if (verb === "destroy" && state !== undefined && !known()) {
     say(`nothing to destroy: there is no state of "${stack}" in ${state}`);
     return EXIT.ok;
   }
-  if (verb === "destroy" && !plan && !args.yes && process.stdin.isTTY && !(await agreed(job.cluster)))
+  if (asks && !(await agreed(`Take "${job.cluster}" off all its hosts, and give these back as they were?`)))
     return EXIT.failed;
   const release = plan ? () => undefined : await claim(home.dir, verb);
   const pulumi = engine(bin, version, known);

@@ -90,7 +90,7 @@ function strays(home: string): number[] {
 }
 
 /** Signals those of the processes that still are there. */
-function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+export function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
   for (const pid of pids)
     try {
       process.kill(pid, signal);

@@ -1,9 +1,9 @@
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
 import net, { type Socket } from "node:net";
 import { parseArgs } from "node:util";
 import { UserError } from "../toolchain/errors.js";
 import { owner } from "../toolchain/owner.js";
+import { writeService } from "./service-record.js";
 
 const PORT = 6443;
 const PATIENCE_MS = 1000;
@@ -74,7 +74,8 @@ export async function balancerCommand(argv: readonly string[]): Promise<number> 
   if (positionals.join() !== "serve" || address === undefined || to === undefined)
     throw new UserError("usage: kubexm lab balancer serve --address IP --to HOST,HOST");
   const { stop } = await startBalancer(address, to.split(","));
-  if (record !== undefined) await writeFile(record, JSON.stringify({ owner: owner(), address }));
+  const told = { owner: owner(), address };
+  if (record !== undefined) await writeService(record, told);
   await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
   await stop();
   return 0;

@@ -6,10 +6,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { cacheDir } from "../toolchain/cache.js";
 import { UserError } from "../toolchain/errors.js";
 import { run } from "../toolchain/process.js";
+import { bridgeBack } from "./links.js";
 
 /** Everything of our own Docker that must not outlive it; its images live in the cache. */
 const RUN_DIR = "/run/kubexm-lab";
 const CONTAINERD_SOCKET = join(RUN_DIR, "containerd.sock");
+/** Names of the bridges that labs made on it. */
+const LINKS = join(RUN_DIR, "links");
+/** Where its data is: another user or another KUBEXM_CACHE may be the one that clears up. */
+const DATA_ROOT = join(RUN_DIR, "data-root");
 const CGROUP = "kubexm-lab";
 const FORWARDING = "/proc/sys/net/ipv4/ip_forward";
 /** systemd, journald and dbus of every host take some eight of them, all of one user: 128 are gone with a dozen hosts. */
@@ -19,10 +24,6 @@ const STRAYS = ["/run/containerd", "/run/docker", "/etc/docker/key.json", "/etc/
 /** Sockets of other daemons, that may have started since and share those places. */
 const OTHERS = ["/run/containerd/containerd.sock", "/run/docker.sock"] as const;
 export const OWN_SOCKET = `unix://${RUN_DIR}/docker.sock`;
-/** Every interface that a lab makes on this machine begins so. */
-export const LINK_PREFIX = "kxl";
-/** Every nftables table that a lab makes on this machine begins so. */
-export const TABLE_PREFIX = "kubexm_lab_";
 
 const START_SECONDS = 60;
 const STOP_SECONDS = 20;
@@ -110,7 +111,9 @@ async function startOne(program: string, args: readonly string[], socket: string
 export async function startDaemon(): Promise<void> {
   await stopDaemon();
   await mkdir(RUN_DIR, { recursive: true, mode: 0o711 });
+  await mkdir(LINKS, { recursive: true });
   await mkdir(dataDir(), { recursive: true });
+  await writeFile(DATA_ROOT, dataDir());
   await rm(logPath(), { force: true });
   await writeFile(join(RUN_DIR, "ip_forward"), await readFile(FORWARDING, "utf8"));
   await writeFile(join(RUN_DIR, "inotify"), await readFile(INOTIFY.path, "utf8"));
@@ -163,15 +166,21 @@ async function end(programs: RegExp, signal: NodeJS.Signals): Promise<boolean> {
   return waitFor(gone, STOP_SECONDS);
 }
 
-async function unmountAll(): Promise<void> {
-  const places = (await readFile("/proc/self/mounts", "utf8"))
+/** Places that something is mounted on below these folders, inner ones first, by the text of /proc/self/mounts. */
+export function mountsBelow(mounts: string, roots: readonly string[]): string[] {
+  return mounts
     .split("\n")
     .map((line) =>
       (line.split(" ")[1] ?? "").replaceAll(/\\(\d{3})/g, (_, code: string) => String.fromCharCode(parseInt(code, 8))),
     )
-    .filter((place) => [RUN_DIR, dataDir()].some((root) => place.startsWith(`${root}/`)))
+    .filter((place) => roots.some((root) => place.startsWith(`${root}/`)))
     .reverse();
-  for (const place of places) await run("umount", ["-l", place], { okCodes: [0, 1, 32] });
+}
+
+async function unmountAll(): Promise<void> {
+  const data = await readFile(DATA_ROOT, "utf8").catch(dataDir);
+  for (const place of mountsBelow(await readFile("/proc/self/mounts", "utf8"), [RUN_DIR, data]))
+    await run("umount", ["-l", place], { okCodes: [0, 1, 32] });
 }
 
 /** The folders of our containers' cgroups, inner ones first, in every hierarchy. */
@@ -204,19 +213,15 @@ async function removeCgroups(): Promise<void> {
   for (const path of await cgroups()) await rmdir(path).catch(() => undefined);
 }
 
+/** Call it before the bridge is made, so that the end of this Docker takes the bridge with it, and no bridge of another Docker. */
+export async function noteLink(bridge: string): Promise<void> {
+  await mkdir(LINKS, { recursive: true });
+  await writeFile(join(LINKS, bridge), "");
+}
+
 async function removeNetworking(): Promise<void> {
-  const script = `
-for link in $(ls /sys/class/net); do
-  case $link in ${LINK_PREFIX}*) ip link delete "$link" ;; esac
-done
-ip rule show | sed -n 's/^\\([0-9]*\\):.* iif ${LINK_PREFIX}.*/\\1/p' | while read -r preference; do
-  ip rule delete preference "$preference"
-done
-nft list tables 2>/dev/null | sed -n 's/^table \\(ip ${TABLE_PREFIX}.*\\)/\\1/p' | while read -r table; do
-  nft delete table $table
-done
-`;
-  await run("sh", ["-c", script]);
+  const links = await readdir(LINKS).catch(() => []);
+  if (links.length > 0) await run("sh", ["-c", links.flatMap(bridgeBack).join("\n")]);
 }
 
 /** Where this may not be written, as in some containers, a small lab still works. */
@@ -232,12 +237,17 @@ async function giveRoomBack(): Promise<void> {
   if (before !== undefined && before !== now && Number(now) === INOTIFY.least) await writeFile(INOTIFY.path, before);
 }
 
+/** What `ip_forward` is set to at the end. A daemon that has come meanwhile found it on, and counts on it. */
+export const forwardingAfter = (before: string, others: boolean) =>
+  before.trim() === "0" && !others ? "0" : undefined;
+
 async function giveBack(): Promise<void> {
   await giveRoomBack();
-  const before = await readFile(join(RUN_DIR, "ip_forward"), "utf8").catch(() => "");
-  if (before.trim() === "0") await writeFile(FORWARDING, "0");
+  const others = OTHERS.some((socket) => existsSync(socket));
+  const forwarding = forwardingAfter(await readFile(join(RUN_DIR, "ip_forward"), "utf8").catch(() => ""), others);
+  if (forwarding !== undefined) await writeFile(FORWARDING, forwarding);
   const absent = (await readFile(join(RUN_DIR, "absent"), "utf8").catch(() => "")).split("\n");
-  if (OTHERS.some((socket) => existsSync(socket))) return;
+  if (others) return;
   for (const path of STRAYS.filter((stray) => absent.includes(stray))) await rm(path, { recursive: true, force: true });
 }
 

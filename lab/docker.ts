@@ -1,7 +1,7 @@
 import { alive } from "../toolchain/owner.js";
 import { UserError } from "../toolchain/errors.js";
-import { progress } from "../toolchain/progress.js";
 import { type RunOptions, run } from "../toolchain/process.js";
+import { needPackages } from "./apt.js";
 import { OWN_SOCKET, startDaemon, stopDaemon } from "./daemon.js";
 
 export const LAB_LABEL = "kubexm.lab";
@@ -57,55 +57,19 @@ const NEEDED: Record<string, string> = {
 const onPath = (command: string) =>
   run("sh", ["-c", 'command -v "$1"', "sh", command], { okCodes: [0, 1, 127] }).then(({ code }) => code === 0);
 
-/** A package's services must neither start now nor at the next boot because a lab needed its programs. */
-const INSTALL = `
-set -e
-export DEBIAN_FRONTEND=noninteractive
-policy=/usr/sbin/policy-rc.d
-if [ ! -e $policy ]; then
-  printf '#!/bin/sh\\nexit 101\\n' >$policy
-  chmod 755 $policy
-  trap 'rm -f $policy' EXIT
-fi
-apt-get update -qq
-more=
-case " $* " in
-*" docker.io "*) more=$(apt-cache search --names-only '^docker-cli$' | cut -d' ' -f1) ;;
-esac
-apt-get install -qq -y --no-install-recommends "$@" $more
-case " $* " in
-*" docker.io "*) systemctl disable docker.service docker.socket containerd.service 2>/dev/null || true ;;
-esac
-`;
-
 async function lacking(needed: Record<string, string>): Promise<string[]> {
   const present = await Promise.all(Object.keys(needed).map(onPath));
   return [...new Set(Object.values(needed).filter((_, i) => !present[i]))];
 }
 
 /** Installs by apt, as root, the packages of the commands that are not there. */
-export async function needCommands(needed: Record<string, string>, what: string): Promise<void> {
-  const packages = await lacking(needed);
-  if (packages.length === 0) return;
-  if (!isRoot()) throw new UserError(`${what} needs ${packages.join(", ")}: install them, or run as root`);
-  if (!(await onPath("apt-get")))
-    throw new UserError(
-      `${what} needs ${packages.join(", ")}, and there is no apt-get here: install Docker and start it`,
-    );
-  const bar = progress(`Installing ${packages.join(", ")}`);
-  try {
-    await run("sh", ["-c", INSTALL, "sh", ...packages], { onLine: (line) => bar.update(line) });
-    bar.done();
-  } catch (error) {
-    bar.fail();
-    throw new UserError(
-      `${what}: apt-get could not install ${packages.join(", ")}: install and start Docker yourself`,
-      {
-        cause: error,
-      },
-    );
-  }
-}
+export const needCommands = (needed: Record<string, string>, what: string): Promise<void> =>
+  needPackages({
+    what,
+    missing: () => lacking(needed),
+    hasApt: () => onPath("apt-get"),
+    advice: "install Docker and start it yourself",
+  });
 
 /** The Docker that answers already, else our own, started. Call it under the lab lock. */
 export async function ensureDocker(): Promise<Docker> {

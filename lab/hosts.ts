@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "../toolchain/errors.js";
@@ -31,10 +30,20 @@ import { DIR_LABEL, type FoundLab, containersOf, foundLabs, removeAndRelease, re
 import { withLock } from "./lock.js";
 import { CLUSTER_RANGES, type LabNetwork, createNetworks, openNetworks } from "./network.js";
 import { owner } from "../toolchain/owner.js";
-import { BASTION, type LabHost, type LabOptions, checkLabName, planHosts, planLab, planNetworks } from "./plan.js";
+import {
+  BASTION,
+  type LabHost,
+  type LabOptions,
+  anyLabName,
+  checkLabName,
+  planHosts,
+  planLab,
+  planNetworks,
+} from "./plan.js";
 
 export { labExec, restartHost, startHost, stopHost } from "./host.js";
 export { labClusterYaml } from "./files.js";
+export { anyLabName } from "./plan.js";
 export type { Lab } from "./files.js";
 export type { LabHost, LabOptions } from "./plan.js";
 
@@ -228,7 +237,7 @@ export async function openLab(name: string = DEFAULT_NAME, cwd?: string): Promis
 
 /** A lab for the time of `use`: it ends with it, and at the latest at the next lab command if this process is killed. */
 export async function withLab<T>(options: LabOptions, use: (lab: Lab) => Promise<T>): Promise<T> {
-  const name = options.name ?? `t${randomBytes(4).toString("hex")}`;
+  const name = options.name ?? anyLabName();
   const lab = await labUp({ ...options, name, keep: false });
   try {
     return await use(lab);

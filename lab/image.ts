@@ -10,6 +10,7 @@ import { owner } from "../toolchain/owner.js";
 
 const SUITE = "bookworm"; // systemd 252: newer ones refuse the cgroup version 1 that some machines still have.
 const REPOSITORY = "kubexm-lab";
+const IMAGE_LABEL = "kubexm.lab.image";
 /** Containers that build an image; the name goes on with their owner. */
 export const BUILD_PREFIX = "kubexm-lab-build-";
 const DISK = 6 * 2 ** 30;
@@ -124,7 +125,7 @@ async function derive(d: Docker, from: string, tag: string, script: string, args
       ],
       { onLine: (line) => bar.update(line) },
     ).catch(buildFailure);
-    await docker(d, ["commit", "--change", "CMD []", "--change", `LABEL kubexm.lab.image=${tag}`, name, tag]);
+    await docker(d, ["commit", "--change", "CMD []", "--change", `LABEL ${IMAGE_LABEL}=${tag}`, name, tag]);
   } finally {
     await docker(d, ["rm", "--force", "--volumes", name]).catch(() => undefined);
   }
@@ -165,6 +166,16 @@ async function buildBase(d: Docker, tag: string, bar: Progress): Promise<void> {
   await derive(d, await bareDebian(d, bar), tag, PROVISION, [], bar);
 }
 
+/**
+ * Removes what had this tag before. Only those are looked at that carry the tag as our label; one that a host still runs on, or
+ * that another image stands on, stays, and goes the next time.
+ */
+export async function removeFormer(d: Docker, tag: string): Promise<void> {
+  const former = ["--filter", "dangling=true", "--filter", `label=${IMAGE_LABEL}=${tag}`];
+  for (const id of await dockerLines(d, ["image", "ls", "--quiet", "--no-trunc", ...former]))
+    await docker(d, ["image", "rm", id]).catch(() => undefined);
+}
+
 /** `make` under its own lock, with its progress shown, when the image is not there or its package indexes are old. */
 async function keep(d: Docker, tag: string, make: (bar: Progress) => Promise<void>): Promise<string> {
   const fresh = async () => ((await created(d, tag)) ?? 0) > Date.now() - FRESH_DAYS * 86_400_000;
@@ -174,6 +185,7 @@ async function keep(d: Docker, tag: string, make: (bar: Progress) => Promise<voi
     const bar = progress(`Building lab image ${tag}`);
     try {
       await make(bar);
+      await removeFormer(d, tag);
       bar.done();
     } catch (error) {
       bar.fail();

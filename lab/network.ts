@@ -1,6 +1,7 @@
 import { run } from "../toolchain/process.js";
-import { LINK_PREFIX, TABLE_PREFIX } from "./daemon.js";
+import { noteLink } from "./daemon.js";
 import { type Docker, docker, dockerLines, isRoot } from "./docker.js";
+import { LINK_PREFIX, forwardingBack, rulesBack, tableName } from "./links.js";
 import { UserError } from "../toolchain/errors.js";
 import { createHash } from "node:crypto";
 
@@ -75,7 +76,6 @@ export interface LabNetwork {
 }
 
 const bridgeName = (network: string) => LINK_PREFIX + createHash("sha256").update(network).digest("hex").slice(0, 10);
-const tableName = (network: LabNetwork) => TABLE_PREFIX + network.bridge;
 
 /** Chooses subnets for a lab and claims them by making its networks. Call it under the lab lock. */
 export async function createNetworks(
@@ -91,6 +91,7 @@ export async function createNetworks(
     subnet: subnets[i] ?? "",
   }));
   for (const { name, subnet, bridge, closed } of networks) {
+    if (d.own) await noteLink(bridge);
     const closing = closed ? ["--internal", "-o", "com.docker.network.bridge.inhibit_ipv4=true"] : [];
     await docker(d, [
       ...["network", "create", "--subnet", subnet, "--gateway", addressIn(subnet, 1)],
@@ -117,7 +118,7 @@ function fence(network: LabNetwork, ranges: readonly string[]): string[] {
 /** What Docker does for its networks, done here for our own: one table that goes as a whole. */
 function nat(network: LabNetwork): string[] {
   const { bridge, subnet } = network;
-  const table = `table ip ${tableName(network)} {
+  const table = `table ip ${tableName(bridge)} {
   chain nat {
     type nat hook postrouting priority srcnat;
     ip saddr ${subnet} oifname != "${bridge}" masquerade
@@ -130,13 +131,6 @@ function nat(network: LabNetwork): string[] {
 function forwarding({ bridge }: LabNetwork): string[] {
   const rules = [`-i ${bridge}`, `-o ${bridge}`].map((side) => `iptables -I FORWARD ${side} -j ACCEPT`);
   return [`if iptables-save -t filter 2>/dev/null | grep -q '^:FORWARD DROP'; then ${rules.join("; ")}; fi`];
-}
-
-function unforwarding({ bridge }: LabNetwork): string[] {
-  return ["-i", "-o"].map(
-    (side) =>
-      `while iptables-save -t filter 2>/dev/null | grep -q -- '${side} ${bridge} '; do iptables -D FORWARD ${side} ${bridge} -j ACCEPT || break; done`,
-  );
 }
 
 /** On this machine: as root, or by a container that shares its network. */
@@ -163,11 +157,6 @@ export async function openNetworks(
 /** Takes back what openNetworks did, however far it came. */
 export async function closeNetworks(d: Docker, image: string, networks: readonly LabNetwork[]) {
   const open = networks.filter(({ closed }) => !closed);
-  const script = open.flatMap((network) => [
-    `while ip rule show | grep -q 'iif ${network.bridge} '; do`,
-    `  ip rule delete preference "$(ip rule show | sed -n 's/^\\([0-9]*\\):.* iif ${network.bridge} .*/\\1/p' | head -n1)" iif ${network.bridge} || break`,
-    "done",
-    ...(d.own ? [`nft delete table ip ${tableName(network)} 2>/dev/null || :`, ...unforwarding(network)] : []),
-  ]);
+  const script = open.flatMap(({ bridge }) => [...rulesBack(bridge), ...(d.own ? forwardingBack(bridge) : [])]);
   if (script.length > 0) await onMachine(d, image, script);
 }

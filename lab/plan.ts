@@ -88,6 +88,9 @@ export function checkLabName(name: string): string {
   throw new UserError(`lab name "${name}": use up to 32 lower-case letters, digits and dashes`);
 }
 
+/** Names are the machine's: two suites, or two files of one, must not meet in them. */
+export const anyLabName = () => `t${randomBytes(4).toString("hex")}`;
+
 export const objectName = (...parts: readonly string[]) => ["kubexm-lab", ...parts].join("-");
 
 /** The networks that a lab needs; the first is the one that hosts are reached in. */

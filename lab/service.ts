@@ -2,16 +2,11 @@ import { spawn } from "node:child_process";
 import { open, readFile, readdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { UserError } from "../toolchain/errors.js";
-import { alive } from "../toolchain/owner.js";
+import { UserError, codeOf } from "../toolchain/errors.js";
+import { alive, owner } from "../toolchain/owner.js";
 import type { Lab } from "./files.js";
 import type { Mirror } from "./mirror/serve.js";
-
-/** What a service of a lab tells in its record, as soon as it serves. */
-interface Service {
-  /** The process. */
-  owner: string;
-}
+import { type Service, announceService, readService } from "./service-record.js";
 
 export type MirrorService = Service & Pick<Mirror, "urls" | "caPath">;
 export type BalancerService = Service & { address: string };
@@ -19,39 +14,48 @@ export type BalancerService = Service & { address: string };
 const END = ".service.json";
 const recordOf = (dir: string, name: string) => join(dir, `${name}${END}`);
 
-async function running(record: string): Promise<Service | undefined> {
-  const text = await readFile(record, "utf8").catch(() => "");
-  const service = text === "" ? undefined : (JSON.parse(text) as Service);
-  return service && alive(service.owner) ? service : undefined;
-}
-
 /** The machine's own address in the lab's network. */
 export const gatewayOf = ({ hosts }: Pick<Lab, "hosts">) => (hosts[0]?.address ?? "").replace(/\d+$/, "1");
 
 const command = resolve(__dirname, "..", "..", "bin", "kubexm.js");
 
-async function start(dir: string, name: string, args: readonly string[]): Promise<() => boolean> {
+/** It has its record from its first moment: whoever takes the lab down finds it, also if we are killed while it gets ready. */
+async function start(dir: string, name: string, args: readonly string[]): Promise<void> {
+  const record = recordOf(dir, name);
+  await rm(record, { force: true });
   const log = await open(join(dir, `${name}.log`), "w", 0o600);
-  const all = [command, "lab", name, "serve", ...args, "--record", recordOf(dir, name)];
+  const all = [command, "lab", name, "serve", ...args, "--record", record];
   const child = spawn(process.execPath, all, { detached: true, stdio: ["ignore", log.fd, log.fd] });
   child.unref();
-  await log.close();
-  return () => child.exitCode === null && child.signalCode === null;
+  await Promise.all([
+    log.close(),
+    child.pid === undefined ? undefined : announceService(record, { owner: owner(child.pid), starting: true }),
+  ]);
 }
 
-/** A process of its own that serves a lab until that is taken down: started, or found. */
-async function service(lab: Lab, name: string, args: readonly string[], signal?: AbortSignal): Promise<Service> {
-  const record = recordOf(lab.dir, name);
-  const there = await running(record);
-  if (there) return there;
-  const lives = await start(lab.dir, name, args);
+async function whenServing(dir: string, name: string, signal?: AbortSignal): Promise<Service> {
   for (;;) {
     signal?.throwIfAborted();
-    const begun = await running(record);
-    if (begun) return begun;
-    if (!lives())
-      throw new UserError(`the lab's ${name} does not start:\n${await readFile(join(lab.dir, `${name}.log`), "utf8")}`);
+    const service = await readService(recordOf(dir, name));
+    if (service === undefined)
+      throw new UserError(`the lab's ${name} does not start:\n${await readFile(join(dir, `${name}.log`), "utf8")}`);
+    if (!service.starting) return service;
     await sleep(100);
+  }
+}
+
+/** A process of its own that serves a lab until that is taken down: started, or found. One that gets no further is ended. */
+async function service(lab: Lab, name: string, args: readonly string[], signal?: AbortSignal): Promise<Service> {
+  signal?.throwIfAborted();
+  const { dir } = lab;
+  const found = (await readService(recordOf(dir, name))) !== undefined;
+  if (!found) await start(dir, name, args);
+  try {
+    return await whenServing(dir, name, signal);
+  } catch (error) {
+    // What another run has started is that one's to end.
+    if (!found) await stop(recordOf(dir, name));
+    throw error;
   }
 }
 
@@ -63,13 +67,22 @@ export const mirrorService = (lab: Lab, signal?: AbortSignal): Promise<MirrorSer
 export const balancerService = (lab: Lab, to: readonly string[], signal?: AbortSignal): Promise<BalancerService> =>
   service(lab, "balancer", ["--address", gatewayOf(lab), "--to", to.join(",")], signal) as Promise<BalancerService>;
 
+function signalTo(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    // It has ended in between.
+    if (codeOf(error) !== "ESRCH") throw error;
+  }
+}
+
 async function stop(record: string): Promise<void> {
-  const service = await running(record);
+  const service = await readService(record);
   if (!service) return;
   const pid = Number(service.owner.split("-")[0]);
-  process.kill(pid, "SIGTERM");
+  signalTo(pid, "SIGTERM");
   for (let tries = 0; tries < 100 && alive(service.owner); tries++) await sleep(100);
-  if (alive(service.owner)) process.kill(pid, "SIGKILL");
+  if (alive(service.owner)) signalTo(pid, "SIGKILL");
   await rm(record, { force: true });
 }
 

@@ -91,17 +91,17 @@ export async function scratch<T>(name: string, use: (dir: string) => Promise<T>)
   }
 }
 
-async function nearestExisting(path: string): Promise<string> {
+export async function nearestExisting(path: string): Promise<string> {
   return (await exists(path)) || dirname(path) === path ? path : nearestExisting(dirname(path));
 }
 
 const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
+const MOVE = "free some space, or set KUBEXM_CACHE to a folder on a larger disk";
+
 /** Fails before a long build rather than in the middle of it. */
-export async function needDisk(path: string, bytes: number, what: string): Promise<void> {
+export async function needDisk(path: string, bytes: number, what: string, advice = MOVE): Promise<void> {
   const { bavail, bsize } = await statfs(await nearestExisting(resolve(path)));
   if (bavail * bsize >= bytes) return;
-  throw new UserError(
-    `${what} needs ${gib(bytes)} free in ${path}, there are ${gib(bavail * bsize)}: free some space, or set KUBEXM_CACHE to a folder on a larger disk`,
-  );
+  throw new UserError(`${what} needs ${gib(bytes)} free in ${path}, there are ${gib(bavail * bsize)}: ${advice}`);
 }

@@ -88,6 +88,13 @@ export async function ensureGo(): Promise<Go> {
   return (await goOnPath()) ?? goFromProxy();
 }
 
+/** What Go says of its settings, as our builds have them. */
+export async function goEnvironment(...names: readonly string[]): Promise<string[]> {
+  const { bin, env } = await ensureGo();
+  const { stdout } = await run(bin, ["env", ...names], { cwd: "/", env: { HOME: homedir(), ...env } });
+  return stdout.trimEnd().split("\n");
+}
+
 /** Builds one program out of published modules; `go` checks them against its checksum database as always. */
 export async function goBuild(build: GoBuild): Promise<void> {
   const { name, goMod, files = {}, tags, ldflags, cgo = false, env, out, onLine } = build;

@@ -19,12 +19,12 @@ function startOf(pid: number): string {
 
 const boot = () => readOr("/proc/sys/kernel/random/boot_id", "0").slice(0, 8);
 
-/** Names this process for as long as it lives: `<pid>-<start>-<boot>`. */
-export function owner(): string {
-  return `${process.pid}-${startOf(process.pid)}-${boot()}`;
+/** Names this process, or another one that lives, for as long as it lives: `<pid>-<start>-<boot>`. */
+export function owner(pid = process.pid): string {
+  return `${pid}-${startOf(pid)}-${boot()}`;
 }
 
-/** Whether the process that gave itself this name still runs; more may follow the name. */
+/** Whether the process of this name still runs; more may follow the name. */
 export function alive(claim: string): boolean {
   const [pid = "", start, bootId] = claim.split("-");
   if (bootId !== boot() || startOf(Number(pid)) !== start) return false;

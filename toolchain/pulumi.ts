@@ -4,6 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import { cacheDir, needDisk, once, scratch } from "./cache.js";
 import { download } from "./download.js";
 import { UserError, messageOf } from "./errors.js";
+import { needGoDisk } from "./go-disk.js";
 import { goBuild } from "./go.js";
 import { getText } from "./http.js";
 import { run } from "./process.js";
@@ -15,7 +16,9 @@ export const PULUMI = { cli: "3.259.0", sdk: "3.248.0", oldestCli: "3.181.0", to
 
 /** The last published module that carries the Node language host. */
 const LANGUAGE_HOST_SDK = "3.68.0";
-const BUILD_DISK = 3 * 2 ** 30;
+/** What is built, and what Go's caches grow by. */
+const BUILD_DISK = 2 ** 29;
+const GO_DISK = 3 * 2 ** 30;
 const OFFLINE_AFTER_MS = 5000;
 const PLUGIN = "pulumi-resource-pulumi-nodejs";
 const PROGRAMS = ["pulumi", "pulumi-language-nodejs", PLUGIN];
@@ -137,6 +140,7 @@ async function buildInto(dir: string, told: Progress): Promise<void> {
   };
   const common = { tags: "osusergo,grpcnotrace" };
   await needDisk(cacheDir(), BUILD_DISK, "Building Pulumi");
+  await needGoDisk(GO_DISK, "Building Pulumi");
   await goBuild({
     ...common,
     name: "pulumi",

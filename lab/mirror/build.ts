@@ -3,9 +3,11 @@ import { access, copyFile, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { cacheDir, needDisk, once } from "../../toolchain/cache.js";
 import { UserError, codeOf, messageOf } from "../../toolchain/errors.js";
+import { needGoDisk } from "../../toolchain/go-disk.js";
 import { ensureGo, goBuild } from "../../toolchain/go.js";
 import { run } from "../../toolchain/process.js";
 import { progress } from "../../toolchain/progress.js";
+import { needPackages } from "../apt.js";
 import { PARTS } from "./parts.js";
 import type { Arch, Output, Part, Target } from "./types.js";
 
@@ -65,21 +67,13 @@ const present = (path: string) =>
   );
 
 /** Installs Debian packages whose files are missing, where that can be done without asking. */
-export async function needPackages(files: Record<string, string>): Promise<void> {
-  const missing: string[] = [];
-  for (const [file, name] of Object.entries(files)) if (!(await present(file))) missing.push(name);
-  if (missing.length === 0) return;
-  const install = ["install", "-y", "--no-install-recommends", ...missing];
-  const advice = `install ${missing.join(" ")} (apt-get install ${missing.join(" ")})`;
-  if (process.getuid?.() !== 0 || !(await present("/usr/bin/apt-get")))
-    throw new UserError(`missing packages: ${advice}`);
-  const env = { DEBIAN_FRONTEND: "noninteractive" };
-  try {
-    await run("apt-get", ["update"], { env });
-    await run("apt-get", install, { env });
-  } catch (error) {
-    throw new UserError(`${advice}: ${messageOf(error)}`, { cause: error });
-  }
+function needFiles(files: Record<string, string>, what: string): Promise<void> {
+  const missing = async () => {
+    const there = await Promise.all(Object.keys(files).map(present));
+    return Object.values(files).filter((_, i) => !there[i]);
+  };
+  const hasApt = () => present("/usr/bin/apt-get");
+  return needPackages({ what, missing, hasApt, advice: "install them yourself, then try again" });
 }
 
 async function moduleFolder(module: string): Promise<string> {
@@ -104,6 +98,23 @@ async function make(output: Output, dir: string, label: string, onLine: (line: s
 
 const DISK = 4 * 2 ** 30;
 
+/** What Go's caches grow by for a part, when nothing is in them: about 11 GiB for the usual ones, half of that for Kubernetes. */
+const COLD = { kubernetes: 6 * 2 ** 30, other: 2 ** 29 };
+
+const byGo = ({ part, target }: Wanted) => part.outputs(target).some((output) => "goMod" in output);
+const coldNeed = ({ name }: Wanted) => (name === "kubernetes" ? COLD.kubernetes : COLD.other);
+
+/** The need of all that is not built yet. */
+export async function goNeed(wants: readonly Wanted[]): Promise<number> {
+  const sizes = await Promise.all(wants.map(builtSize));
+  const cold = wants.filter((want, i) => sizes[i] === undefined && byGo(want));
+  return cold.map(coldNeed).reduce((total, bytes) => total + bytes, 0);
+}
+
+/** Fails before the first of many builds that Go's caches have no room for. */
+export const needBuildDisk = async (wants: readonly Wanted[]): Promise<void> =>
+  needGoDisk(await goNeed(wants), "building the parts of a cluster");
+
 /** The folder with the outputs of a part, built when it is not in the cache. */
 export function ensureBuilt(want: Wanted): Promise<string> {
   const { id, part, target } = want;
@@ -112,7 +123,7 @@ export function ensureBuilt(want: Wanted): Promise<string> {
       await needDisk(dir, DISK, `building ${id}`);
       const told = progress(`build ${id}`);
       try {
-        await needPackages(part.packages ?? {});
+        await needFiles(part.packages ?? {}, "it");
         for (const output of part.outputs(target)) {
           told.update(output.out);
           await make(output, dir, id, (line) => told.update(line.replace(/^go: /, "")));
@@ -137,10 +148,11 @@ export async function ensureBase(): Promise<string> {
   const dir = await once(`parts/debian-base-${BASE_SUITE}-${machineArch()}-${digest(BASE_RECIPE)}`, async (to) => {
     const told = progress(`base system ${BASE_SUITE}`);
     try {
-      await needPackages({
+      const files = {
         "/usr/bin/mmdebstrap": "mmdebstrap",
         "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
-      });
+      };
+      await needFiles(files, "it");
       await run("mmdebstrap", [
         "--variant=essential",
         // Device files are the container runtime's business, and cannot be made everywhere.

@@ -1,11 +1,12 @@
-import { readFile, readdir, writeFile } from "node:fs/promises";
+import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { cacheDir } from "../../toolchain/cache.js";
 import { UserError, messageOf } from "../../toolchain/errors.js";
 import { owner } from "../../toolchain/owner.js";
-import { builtSize, wanted } from "./build.js";
+import { writeService } from "../service-record.js";
+import { builtSize, needBuildDisk, wanted } from "./build.js";
 import { ensurePublished } from "./images.js";
 import { PARTS } from "./parts.js";
 import { USUAL_PARTS, startMirror } from "./serve.js";
@@ -32,6 +33,7 @@ function print(rows: readonly (readonly string[])[]): void {
 
 async function build(parts: readonly string[]): Promise<number> {
   const wants = (parts.length > 0 ? parts : USUAL_PARTS).map((text) => wanted(text));
+  await needBuildDisk(wants);
   const made = await Promise.allSettled(wants.map(ensurePublished));
   const failures = made.flatMap((one) => (one.status === "rejected" ? [messageOf(one.reason)] : []));
   if (failures.length > 0) throw new UserError(failures.join("\n"));
@@ -51,6 +53,7 @@ async function serve({ parts, address, record }: Serve): Promise<number> {
     ...(address !== undefined && { address }),
   });
   const { urls, caPath } = mirror;
+  const told = { owner: owner(), urls, caPath };
   print([...Object.entries(urls), ["ca", caPath]]);
   const signal = new AbortController();
   const stopped = Promise.race(["SIGINT", "SIGTERM"].map((name) => once(process, name, { signal: signal.signal })));
@@ -58,9 +61,7 @@ async function serve({ parts, address, record }: Serve): Promise<number> {
     await Promise.race([
       stopped,
       mirror.ready
-        .then(() =>
-          record === undefined ? undefined : writeFile(record, JSON.stringify({ owner: owner(), urls, caPath })),
-        )
+        .then(() => (record === undefined ? undefined : writeService(record, told)))
         .then(() => console.log(`${mirror.parts.size} parts ready`))
         .then(() => stopped),
     ]);

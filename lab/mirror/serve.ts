@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { scratch } from "../../toolchain/cache.js";
 import { UserError, codeOf } from "../../toolchain/errors.js";
-import { type Wanted, ensureBuilt, wanted } from "./build.js";
+import { type Wanted, ensureBuilt, needBuildDisk, wanted } from "./build.js";
 import { ensureIdentity } from "./ca.js";
 import { type Lookup, fileServer } from "./files.js";
 import { type Published, addresses, ensurePublished, tags } from "./images.js";
@@ -136,6 +136,7 @@ export async function startMirror(options: MirrorOptions): Promise<Mirror> {
   const published = new Map<string, Published>();
   const services: Service[] = [];
   const url = (port: number) => `${address.includes(":") ? `[${address}]` : address}:${port}`;
+  await needBuildDisk([wanted("registry"), ...wants]);
   try {
     const { dir, release } = await holdFolder();
     services.push({ stop: release });

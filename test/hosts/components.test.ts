@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { z } from "zod";
-import { labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
+import { anyLabName, labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
 import { compare, describeDifferences, snapshot } from "../../lab/snapshot";
 import type { Definition } from "../../provider/definition";
 import { apply, look, revert } from "../../provider/engine";
@@ -23,6 +23,8 @@ import {
 } from "../../resources";
 import { nodeModules, nodeParameters } from "../../resources/modules/node-kernel";
 import { context, differing, walk, work, type StepCase } from "../harness/step-cases";
+
+const NAME = anyLabName();
 
 interface Case extends Omit<StepCase, "steps" | "then"> {
   of: (facts: Facts) => Step[];
@@ -221,7 +223,7 @@ describe("components on real hosts", () => {
   let remotes: Remote[] = [];
   const [one, two] = [() => pick(remotes, 0), () => pick(remotes, 1)];
   before(async () => {
-    const lab = await labUp({ name: "components", hosts: 2, keep: false });
+    const lab = await labUp({ name: NAME, hosts: 2, keep: false });
     hosts = lab.hosts;
     const specs = hosts.map(({ name, address, user, privateKeyPath }) =>
       hostSpec.parse({ name, address, user, privateKeyPath, knownHostsPath: lab.knownHostsPath }),
@@ -230,7 +232,7 @@ describe("components on real hosts", () => {
   });
   after(async () => {
     await closeAll();
-    await labDown("components");
+    await labDown(NAME);
   });
 
   // Both hosts at once; those that change the network stay together, and what one of them sets up the next may use.

@@ -10,6 +10,7 @@ import { parse, stringify } from "yaml";
 import { type Lab, labExec, withLab } from "../../lab/hosts.js";
 import { run } from "../../toolchain/process.js";
 import { ensurePulumi } from "../../toolchain/pulumi.js";
+import { stackOf } from "../harness/settings.js";
 
 const repo = join(__dirname, "..", "..", "..");
 const temporary = mkdtempSync(join(tmpdir(), "kubexm-contract-"));
@@ -17,34 +18,46 @@ const STACK = "contract";
 
 after(() => rmSync(temporary, { recursive: true, force: true }));
 
+type Env = Record<string, string>;
+/** How a verb is said somewhere. */
+type Say = (verb: string, flags: readonly string[]) => { cwd: string; argv: readonly string[] };
+
 interface Place {
   name: string;
-  /** Makes the place ready and gives how a verb is said there. */
-  ready: (clusterYaml: string, env: Record<string, string>) => Promise<Place["say"]>;
-  say: (verb: string, flags: readonly string[]) => { cwd: string; argv: readonly string[] };
+  /** The name of Pulumi's project. */
+  project: string;
+  /** Makes the place ready. */
+  ready: (clusterYaml: string, env: Env) => Promise<Say>;
+  /** What is looked at here only, after the life of a cluster. */
+  more?: readonly Step[];
 }
 
 type Verb = (verb: string, flags?: readonly string[], code?: number) => Promise<string>;
 
+const PLAIN: Readonly<Record<string, readonly string[]>> = {
+  preview: [],
+  up: ["--yes", "--skip-preview"],
+  refresh: ["--yes", "--skip-preview"],
+  destroy: ["--yes", "--skip-preview"],
+};
+
 /** Plain Pulumi on the program in a folder. */
-async function pulumiIn(cwd: string, clusterYaml: string, env: Record<string, string>): Promise<Place["say"]> {
-  const settings = join(cwd, `Pulumi.${STACK}.yaml`);
-  after(() => rmSync(settings, { force: true }));
-  await run("pulumi", ["stack", "init", STACK, "--non-interactive"], { cwd, env });
-  await run("pulumi", ["config", "set", "--stack", STACK, "kubexm:file", clusterYaml], { cwd, env });
-  const go: Record<string, readonly string[]> = {
-    preview: [],
-    up: ["--yes", "--skip-preview"],
-    destroy: ["--yes", "--skip-preview"],
-  };
-  return (verb, flags) => ({
-    cwd,
-    argv: ["pulumi", verb, "--stack", STACK, "--non-interactive", ...(go[verb] ?? []), ...flags],
-  });
+async function pulumiIn(folder: string, clusterYaml: string, env: Env): Promise<Say> {
+  const place = mkdtempSync(join(temporary, "stack-"));
+  const stack = await stackOf({ folder, stack: STACK, place, env }, { "kubexm:file": clusterYaml });
+  return (verb, flags) => ({ cwd: folder, argv: ["pulumi", verb, ...stack, ...(PLAIN[verb] ?? []), ...flags] });
 }
 
+/** A command of kubexm's in a folder. */
+const commandIn =
+  (cwd: string, command: readonly string[], file: string): Say =>
+  (verb, flags) => ({
+    cwd,
+    argv: [...command, verb, "-f", file, ...(verb === "preview" ? [] : ["--yes"]), ...flags],
+  });
+
 /** A project of somebody else's, which has the packed package and nothing of this clone. */
-async function scratchProject(): Promise<string> {
+async function makeProject(): Promise<string> {
   const dir = join(temporary, "project");
   mkdirSync(dir);
   const { stdout } = await run("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", temporary], {
@@ -61,44 +74,83 @@ async function scratchProject(): Promise<string> {
   return dir;
 }
 
-const PLACES: readonly Pick<Place, "name" | "ready">[] = [
-  { name: "this repository's program", ready: (file, env) => pulumiIn(repo, file, env) },
-  { name: "a program in examples/", ready: (file, env) => pulumiIn(join(repo, "examples", "cluster-file"), file, env) },
-  {
-    name: "a project with the packed package",
-    ready: async (file, env) => pulumiIn(await scratchProject(), file, env),
-  },
-  {
-    name: "the kubexm command",
-    ready: (file) => {
-      const go: Record<string, readonly string[]> = { preview: [], up: ["--yes"], destroy: ["--yes"] };
-      const main = join(repo, "dist", "cli", "main.js");
-      return Promise.resolve((verb: string, flags: readonly string[]) => ({
-        cwd: temporary,
-        argv: [process.execPath, main, verb, "-f", file, ...(go[verb] ?? []), ...flags],
-      }));
-    },
-  },
-];
+let made: Promise<string> | undefined;
+const scratchProject = () => (made ??= makeProject());
 
 interface Stage {
   verb: Verb;
   /** Runs on the host, and gives what it prints. */
   onHost: (script: string) => Promise<string>;
-  /** Changes the cluster file. */
-  edit: (system: Record<string, unknown>) => void;
+  /** What the state holds. */
+  resources: () => Promise<Stored[]>;
+}
+
+interface Stored {
+  type: string;
+  initErrors?: string[];
+  inputs?: Record<string, unknown>;
+  outputs?: Record<string, unknown>;
+}
+
+interface Step {
+  name: string;
+  act: (stage: Stage) => Promise<unknown>;
 }
 
 const NO_CHANGES = ["--expect-no-changes"];
 const DRIFTED = "/etc/modules-load.d/kubexm.conf";
+const FOLDER = "/etc/modules-load.d";
+/** Nothing can be written there, and nothing that was there before is otherwise. */
+const BREAK = `mount --bind ${FOLDER} ${FOLDER} && mount -o remount,bind,ro ${FOLDER}`;
+const MEND = `umount ${FOLDER}`;
+const LEFT = `ls -d /var/lib/kubexm ${DRIFTED} 2>/dev/null || true`;
+
+const isOurs = ({ type }: Stored) => type.startsWith("pulumi-nodejs:dynamic/kubexm:");
+const textOf = (value: unknown) => (typeof value === "string" ? value : "");
+
+/** What a half-made resource holds: why it is, and what its next update and its removal are run by. */
+async function isHalfMade({ resources }: Stage): Promise<void> {
+  const all = (await resources()).filter(isOurs);
+  const broken = all.filter(({ initErrors = [] }) => initErrors.length > 0);
+  assert.deepEqual(
+    broken.map(({ type }) => type),
+    ["pulumi-nodejs:dynamic/kubexm:System"],
+  );
+  assert.match(broken[0]?.initErrors?.join("\n") ?? "", /modules-load\.d/);
+  for (const { type, inputs, outputs } of all)
+    for (const side of [inputs, outputs]) assert.match(textOf(side?.["__provider"]), /^exports\.handler=/, type);
+}
+
+const failsToUp = async ({ verb }: Stage) =>
+  assert.match(await verb("up", [], 1), /node1 › System [^]*\/etc\/modules-load\.d/);
+
+const isGivenBack = async ({ onHost }: Stage) => {
+  assert.doesNotMatch(await onHost("cat /etc/hosts"), /KubeXM/);
+  assert.equal((await onHost(LEFT)).trim(), "");
+};
 
 /** The life of a cluster, the same everywhere. */
-const STEPS: readonly { name: string; act: (stage: Stage) => Promise<unknown> }[] = [
+const STEPS: readonly Step[] = [
   {
-    name: "up makes it",
-    act: async ({ verb, onHost }) => {
+    name: "a create that fails is told with its host and step, is kept half-made, and fails again while its cause stands",
+    act: async (stage) => {
+      await stage.onHost(BREAK);
+      await failsToUp(stage);
+      await isHalfMade(stage);
+      await failsToUp(stage);
+    },
+  },
+  {
+    name: "the next up makes it whole",
+    act: async ({ verb, onHost, resources }) => {
+      await onHost(MEND);
       await verb("up");
       assert.match(await onHost("cat /etc/hosts"), /KubeXM Managed Block/);
+      assert.match(await onHost(`cat ${DRIFTED}`), /Managed by kubexm/);
+      assert.deepEqual(
+        (await resources()).flatMap(({ initErrors = [] }) => initErrors),
+        [],
+      );
     },
   },
   { name: "a second up changes nothing", act: ({ verb }) => verb("up", NO_CHANGES) },
@@ -120,59 +172,90 @@ const STEPS: readonly { name: string; act: (stage: Stage) => Promise<unknown> }[
     },
   },
   {
-    name: "a create that fails is told with its host and step, and fails again while its cause stands",
-    act: async ({ verb, onHost, edit }) => {
-      edit({ timezone: "Asia/Tokyo" });
-      // Nothing can be renamed over a mount point.
-      await onHost("rm -f /etc/localtime && touch /etc/localtime && mount --bind /etc/hostname /etc/localtime");
-      const told = /node1 › System [^]*\/etc\/localtime/;
-      assert.match(await verb("up", [], 1), told);
-      assert.match(await verb("up", [], 1), told);
-    },
-  },
-  {
-    name: "the next up repairs it",
+    name: "refresh records drift and heals nothing; a plain up then does",
     act: async ({ verb, onHost }) => {
-      await onHost("umount /etc/localtime");
+      await onHost(`echo '# by hand' >>${DRIFTED}`);
+      await verb("refresh");
+      assert.match(await onHost(`cat ${DRIFTED}`), /by hand/);
       await verb("up");
-      assert.match(await onHost("readlink /etc/localtime"), /Asia\/Tokyo/);
-      await verb("up", NO_CHANGES);
+      assert.doesNotMatch(await onHost(`cat ${DRIFTED}`), /by hand/);
     },
   },
   {
     name: "destroy gives the host back",
-    act: async ({ verb, onHost }) => {
-      await verb("destroy");
-      assert.doesNotMatch(await onHost("cat /etc/hosts"), /KubeXM/);
-      assert.equal(
-        (await onHost("ls -d /var/lib/kubexm /etc/modules-load.d/kubexm.conf 2>/dev/null || true")).trim(),
-        "",
-      );
+    act: async (stage) => {
+      await stage.verb("destroy");
+      await isGivenBack(stage);
     },
   },
 ];
 
-function clusterFile(lab: Lab, name: string): { path: string; edit: Stage["edit"] } {
+/** In one place only, as each costs two runs more. */
+const STRAIGHT_BACK: readonly Step[] = [
+  {
+    name: "destroy gives a host back that is half-made",
+    act: async (stage) => {
+      await stage.onHost(BREAK);
+      await failsToUp(stage);
+      await isHalfMade(stage);
+      assert.match(await stage.onHost(LEFT), /\/var\/lib\/kubexm/);
+      await stage.onHost(MEND);
+      await stage.verb("destroy");
+      await isGivenBack(stage);
+    },
+  },
+];
+
+const PLACES: readonly Place[] = [
+  {
+    name: "this repository's program",
+    project: "kubexm",
+    ready: (file, env) => pulumiIn(repo, file, env),
+  },
+  {
+    name: "a program in examples/",
+    project: "cluster-file",
+    ready: (file, env) => pulumiIn(join(repo, "examples", "cluster-file"), file, env),
+  },
+  {
+    name: "a project with the packed package",
+    project: "cluster-file",
+    ready: async (file, env) => pulumiIn(await scratchProject(), file, env),
+  },
+  {
+    name: "the kubexm command",
+    project: "kubexm",
+    ready: (file) =>
+      Promise.resolve(commandIn(temporary, [process.execPath, join(repo, "dist", "cli", "main.js")], file)),
+    more: STRAIGHT_BACK,
+  },
+  {
+    name: "the kubexm command of the packed package",
+    project: "kubexm",
+    ready: async (file) => {
+      const dir = await scratchProject();
+      return commandIn(dir, [join(dir, "node_modules", ".bin", "kubexm")], file);
+    },
+  },
+];
+
+/** The lab's cluster file, without Kubernetes. */
+function clusterFile(lab: Lab, name: string): string {
   const path = join(temporary, `${name}.yaml`);
-  const cluster = parse(readFileSync(lab.clusterYaml, "utf8")) as {
-    metadata: { name: string };
-    spec: Record<string, unknown>;
-  };
-  const edit: Stage["edit"] = (system) => {
-    writeFileSync(
-      path,
-      stringify({
-        ...cluster,
-        metadata: { name: STACK },
-        spec: { ...cluster.spec, kubernetes: { type: "none" }, system },
-      }),
-    );
-  };
-  edit({});
-  return { path, edit };
+  const cluster = parse(readFileSync(lab.clusterYaml, "utf8")) as { spec: Record<string, unknown> };
+  const spec = { ...cluster.spec, kubernetes: { type: "none" } };
+  writeFileSync(path, stringify({ ...cluster, metadata: { name: STACK }, spec }));
+  return path;
 }
 
-for (const [i, { name, ready }] of PLACES.entries())
+/** By the stack's full name, which is understood in any folder. */
+async function exported(project: string, env: Env): Promise<Stored[]> {
+  const args = ["stack", "export", "--stack", `organization/${project}/${STACK}`];
+  const { stdout } = await run("pulumi", args, { cwd: temporary, env });
+  return (JSON.parse(stdout) as { deployment: { resources?: Stored[] } }).deployment.resources ?? [];
+}
+
+for (const [i, { name, project, ready, more = [] }] of PLACES.entries())
   test(`${name}: from up to destroy`, async (t) => {
     const { env: tools } = await ensurePulumi();
     const state = join(temporary, `state${i}`);
@@ -181,8 +264,7 @@ for (const [i, { name, ready }] of PLACES.entries())
     await withLab({ hosts: 1, cwd: temporary }, async (lab) => {
       const [host] = lab.hosts;
       assert.ok(host);
-      const { path, edit } = clusterFile(lab, `cluster${i}`);
-      const say = await ready(path, env);
+      const say = await ready(clusterFile(lab, `cluster${i}`), env);
       const verb: Verb = async (word, flags = [], code = 0) => {
         const { cwd, argv } = say(word, flags);
         const [program = "", ...args] = argv;
@@ -192,10 +274,11 @@ for (const [i, { name, ready }] of PLACES.entries())
         return output;
       };
       const onHost = async (script: string) => (await labExec(host, script)).stdout;
+      const stage: Stage = { verb, onHost, resources: () => exported(project, env) };
       const done: string[] = [];
-      for (const step of STEPS) {
+      for (const step of [...STEPS, ...more]) {
         await t.test(step.name, async () => {
-          await step.act({ verb, onHost, edit });
+          await step.act(stage);
           done.push(step.name);
         });
         // Each step stands on the one before.
@@ -223,7 +306,7 @@ test("the kubexm command: a run that was killed with its Pulumi is taken up by t
   await withLab({ hosts: 1, cwd: temporary }, async (lab) => {
     const [host] = lab.hosts;
     assert.ok(host);
-    const { path } = clusterFile(lab, "killed");
+    const path = clusterFile(lab, "killed");
     const cwd = mkdtempSync(join(temporary, "killed-"));
     const args = (verb: string) => [join(repo, "dist", "cli", "main.js"), verb, "-f", path, "--yes"];
     const state = join(cwd, ".kubexm", STACK, "state", ".pulumi");

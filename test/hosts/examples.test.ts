@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { labExec, withLab } from "../../lab/hosts.js";
 import { snapshot } from "../../lab/snapshot.js";
 import { changedSince } from "../harness/fault-run.js";
+import { stackOf } from "../harness/settings.js";
 import { run } from "../../toolchain/process.js";
 import { ensurePulumi } from "../../toolchain/pulumi.js";
 
@@ -38,23 +39,18 @@ test("the seeds' example: kubexm preview plans what there is, and up refuses wha
   assert.match(up.stderr, /nothing was changed:\n.*cluster-corrected\.yaml:\d+:\d+ spec\./);
 });
 
-/** The program in examples/typescript, with a stack of its own. */
-async function program(stack: string, config: Readonly<Record<string, string>>) {
-  const folder = join(examples, "typescript");
+/** A program in examples/, with a stack of its own. */
+async function program(name: string, stack: string, config: Readonly<Record<string, string>>) {
+  const folder = join(examples, name);
   const { env: tools } = await ensurePulumi();
-  const state = join(cwd, stack);
-  mkdirSync(state);
+  const state = mkdtempSync(join(cwd, "state-"));
   const all = { ...tools, PULUMI_BACKEND_URL: `file://${state}`, PULUMI_CONFIG_PASSPHRASE: "examples" };
-  after(() => rmSync(join(folder, `Pulumi.${stack}.yaml`), { force: true }));
-  const pulumi = (...argv: string[]) =>
-    run("pulumi", [...argv, "--stack", stack, "--non-interactive"], { cwd: folder, env: all });
-  await run("pulumi", ["stack", "init", stack, "--non-interactive"], { cwd: folder, env: all });
-  for (const [key, value] of Object.entries(config)) await pulumi("config", "set", "--path", key, value);
-  return pulumi;
+  const flags = await stackOf({ folder, stack, place: join(cwd, `${name}-${stack}`), env: all }, config);
+  return (...argv: string[]) => run("pulumi", [...argv, ...flags], { cwd: folder, env: all });
 }
 
 test("examples/typescript: the first preview, where no address is known", async () => {
-  const pulumi = await program("preview", {
+  const pulumi = await program("typescript", "preview", {
     "machines.node1": "192.0.2.11",
     "machines.node2": "192.0.2.12",
     alone: "192.0.2.9",
@@ -65,12 +61,25 @@ test("examples/typescript: the first preview, where no address is known", async 
   assert.match(stdout, /\+ \d+ to create/);
 });
 
+test("examples/components: the first preview", async () => {
+  const pulumi = await program("components", "preview", { address: "192.0.2.9" });
+  const { stdout } = await pulumi("preview");
+  for (const kind of ["Chrony", "Kernel"]) assert.match(stdout, new RegExp(`kubexm:${kind}`), stdout);
+});
+
+test("examples/cluster-file: the first preview of the file it is told", async () => {
+  const file = join(examples, "single-node", "cluster.yaml");
+  const pulumi = await program("cluster-file", "preview", { "kubexm:file": file });
+  const { stdout } = await pulumi("preview");
+  for (const kind of ["ClusterPreflight", "System"]) assert.match(stdout, new RegExp(`kubexm:${kind}`), stdout);
+});
+
 test("examples/typescript: machines and what comes onto them by one up, and back", async () => {
   await withLab({ hosts: 2, cwd }, async (lab) => {
     const [node, box] = lab.hosts;
     assert.ok(node?.privateKeyPath !== undefined && box);
     const before = await Promise.all([node, box].map((host) => snapshot(host)));
-    const pulumi = await program("apply", {
+    const pulumi = await program("typescript", "apply", {
       "machines.node1": node.address,
       alone: box.address,
       privateKeyPath: node.privateKeyPath,
@@ -86,8 +95,4 @@ test("examples/typescript: machines and what comes onto them by one up, and back
     for (const [i, host] of [node, box].entries())
       assert.equal(await changedSince(before[i] ?? {}, host), "", host.name);
   });
-});
-
-test("examples/: every one has a page that says what it is", () => {
-  for (const name of withFile) assert.match(readFileSync(join(examples, name, "README.md"), "utf8"), /^# /);
 });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { labDown, labExec, labUp, startHost, stopHost, type Lab, type LabHost } from "../../lab/hosts";
+import { anyLabName, labDown, labExec, labUp, startHost, stopHost, type Lab, type LabHost } from "../../lab/hosts";
 import { snapshot, type Snapshot } from "../../lab/snapshot";
 import { definitionOf } from "../../provider/definition";
 import { create, read, remove, type Inputs } from "../../provider/lifecycle";
@@ -15,7 +15,7 @@ import { changedSince, converges, reverts, tally, tell } from "../harness/fault-
 import { elsewhere, here } from "../harness/provider-process";
 import { changesOf, quickState, type QuickState } from "../harness/quick-state";
 
-const NAME = "faults-hosts";
+const NAME = anyLabName();
 const SMALL = "/small";
 const scratch = mkdtempSync(join(tmpdir(), "kubexm-faults-"));
 const files = boxFiles(scratch);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { labDown, labExec, labUp, type Lab, type LabHost } from "../../lab/hosts";
+import { anyLabName, labDown, labExec, labUp, type Lab, type LabHost } from "../../lab/hosts";
 import { snapshot, type Snapshot } from "../../lab/snapshot";
 import { definitionOf } from "../../provider/definition";
 import { create, type Inputs } from "../../provider/lifecycle";
@@ -16,7 +16,7 @@ import { elsewhere, here, type Call } from "../harness/provider-process";
 import { quickState, type QuickState } from "../harness/quick-state";
 import { seeded } from "../harness/seeded";
 
-const NAME = "faults";
+const NAME = anyLabName();
 const KILLS = 30;
 const scratch = mkdtempSync(join(tmpdir(), "kubexm-faults-"));
 const files = boxFiles(scratch);

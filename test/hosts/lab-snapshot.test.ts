@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type Lab, type LabHost, labDown, labExec, labUp, restartHost } from "../../lab/hosts.js";
+import { type Lab, type LabHost, anyLabName, labDown, labExec, labUp, restartHost } from "../../lab/hosts.js";
 import { type Snapshot, compare, describeDifferences, snapshot } from "../../lab/snapshot.js";
 import { run } from "../../toolchain/process.js";
 
@@ -12,6 +12,7 @@ interface Change {
   undo: string;
 }
 
+const NAME = anyLabName();
 const unit = "/etc/systemd/system/probe.service";
 const unitText = "[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n";
 
@@ -242,11 +243,11 @@ describe("lab snapshot", () => {
   let clean: Snapshot;
 
   before(async () => {
-    lab = await labUp({ name: "test-snapshot", keep: false });
+    lab = await labUp({ name: NAME, keep: false });
     [host] = lab.hosts as [LabHost];
     clean = await snapshot(host);
   });
-  after(() => labDown("test-snapshot"));
+  after(() => labDown(NAME));
 
   it("notices each kind of change, and nothing else", async () => {
     for (const { make } of CHANGES) await labExec(host, make);

@@ -7,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import {
   type Lab,
   type LabHost,
+  anyLabName,
   labDown,
   labExec,
   labStatus,
@@ -19,6 +20,8 @@ import {
 } from "../../lab/hosts.js";
 import { labCommand } from "../../lab/main.js";
 import { run } from "../../toolchain/process.js";
+
+const [KINDS, ORPHAN, KEPT, WRONG, CLI] = [anyLabName(), anyLabName(), anyLabName(), anyLabName(), anyLabName()];
 
 const script = async (text: string) => (await run("sh", ["-c", text], { okCodes: [0, 1] })).stdout;
 
@@ -51,7 +54,7 @@ describe("a lab with every kind of host", () => {
   before(async () => {
     cwd = await mkdtemp(join(tmpdir(), "kubexm-lab-"));
     lab = await labUp({
-      name: "test-kinds",
+      name: KINDS,
       cwd,
       keep: false,
       bastion: true,
@@ -158,7 +161,7 @@ describe("a lab with every kind of host", () => {
   it("stops a host, tells so, and starts it again", async () => {
     const host = find(lab, "user");
     await stopHost(host, true);
-    const stopped = await labStatus("test-kinds", cwd);
+    const stopped = await labStatus(KINDS, cwd);
     assert.deepEqual(
       stopped?.hosts.filter(({ state }) => state !== "running").map(({ host: { name }, state }) => `${name} ${state}`),
       ["user exited"],
@@ -173,18 +176,18 @@ describe("a lab with every kind of host", () => {
   });
 
   it("is found by the same options and refuses others", async () => {
-    await assert.rejects(labUp({ name: "test-kinds", cwd }), /runs already with other options/);
-    await assert.rejects(labUp({ name: "test-kinds", cwd: tmpdir() }), /runs already, of .*test-kinds/);
-    await assert.rejects(labDown("test-kinds", tmpdir()), /belongs to/);
+    await assert.rejects(labUp({ name: KINDS, cwd }), /runs already with other options/);
+    await assert.rejects(labUp({ name: KINDS, cwd: tmpdir() }), new RegExp(`runs already, of .*${KINDS}`));
+    await assert.rejects(labDown(KINDS, tmpdir()), /belongs to/);
   });
 
   it("leaves nothing", async () => {
     assert.equal(bridges.length, 1);
     assert.notEqual(await traces(bridges), "");
-    assert.equal(await labDown("test-kinds", cwd), true);
+    assert.equal(await labDown(KINDS, cwd), true);
     assert.equal(await traces(bridges), "");
     assert.equal(existsSync(lab.dir), false);
-    assert.equal(await labDown("test-kinds", cwd), false);
+    assert.equal(await labDown(KINDS, cwd), false);
   });
 });
 
@@ -207,25 +210,25 @@ describe("labs", () => {
     const orphan = (name: string, keep: boolean) =>
       run(process.execPath, ["-e", `require(${JSON.stringify(module)}).labUp(${JSON.stringify({ name, cwd, keep })})`]);
     try {
-      await Promise.all([orphan("test-orphan", false), orphan("test-kept", true)]);
+      await Promise.all([orphan(ORPHAN, false), orphan(KEPT, true)]);
       await labSweep();
-      assert.equal(await labStatus("test-orphan", cwd), undefined);
-      const kept = await labStatus("test-kept", cwd);
+      assert.equal(await labStatus(ORPHAN, cwd), undefined);
+      const kept = await labStatus(KEPT, cwd);
       assert.deepEqual(
         kept?.hosts.map(({ state }) => state),
         ["running"],
       );
       assert.equal((await readFile(kept.lab.knownHostsPath, "utf8")).split("\n").length, 2);
     } finally {
-      await labDown("test-kept", cwd);
+      await labDown(KEPT, cwd);
       await rm(cwd, { recursive: true, force: true });
     }
   });
 
   it("that cannot start leave nothing", async () => {
     const cwd = await mkdtemp(join(tmpdir(), "kubexm-lab-"));
-    await assert.rejects(labUp({ name: "test-wrong", cwd, hosts: 2, memory: "1k" }), /memory/i);
-    assert.equal(await labDown("test-wrong", cwd), false);
+    await assert.rejects(labUp({ name: WRONG, cwd, hosts: 2, memory: "1k" }), /memory/i);
+    assert.equal(await labDown(WRONG, cwd), false);
     await rm(cwd, { recursive: true, force: true });
   });
 
@@ -234,7 +237,7 @@ describe("labs", () => {
     const here = process.cwd();
     process.chdir(cwd);
     try {
-      assert.equal(await labCommand(["up", "--name", "test-cli"]), 0);
+      assert.equal(await labCommand(["up", "--name", CLI]), 0);
       assert.equal(await labCommand(["status"]), 0);
       assert.equal(await labCommand(["ssh", "node1", "exit 7"]), 7);
       assert.equal(await labCommand(["snapshot", "node1", "before.json"]), 0);
@@ -246,7 +249,7 @@ describe("labs", () => {
       await assert.rejects(labCommand(["status"]), /no lab lab is up/);
     } finally {
       process.chdir(here);
-      await labDown("test-cli", cwd);
+      await labDown(CLI, cwd);
       await rm(cwd, { recursive: true, force: true });
     }
   });

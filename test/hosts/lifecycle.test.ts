@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LocalWorkspace, type Stack } from "@pulumi/pulumi/automation";
-import { labClusterYaml, labDown, labExec, labUp, type Lab, type LabHost } from "../../lab/hosts";
+import { anyLabName, labClusterYaml, labDown, labExec, labUp, type Lab, type LabHost } from "../../lab/hosts";
 import { snapshot, type Snapshot } from "../../lab/snapshot";
 import { Host } from "../../provider/host";
 import { run } from "../../toolchain/process";
@@ -18,7 +18,7 @@ import { changedSince, tally, tell } from "../harness/fault-run";
 import { seeded } from "../harness/seeded";
 import { killTree } from "../harness/whole-tree";
 
-const NAME = "lifecycle";
+const NAME = anyLabName();
 const scratch = mkdtempSync(join(tmpdir(), "kubexm-lifecycle-"));
 const repo = join(__dirname, "..", "..", "..");
 const files = boxFiles(scratch);

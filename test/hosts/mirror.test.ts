@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 import { machineArch } from "../../lab/mirror/build.js";
 import { type Mirror, startMirror } from "../../lab/mirror/serve.js";
 import { cacheDir } from "../../toolchain/cache.js";
+import { owner } from "../../toolchain/owner.js";
 import { run } from "../../toolchain/process.js";
 
 const arch = machineArch();
@@ -90,8 +91,11 @@ test("a client that does not know the authority is refused", async () => {
 });
 
 test("a second mirror takes other ports, and leaves nothing when it stops", async () => {
-  const held = async () => (await readdir(join(cacheDir(), "tmp"))).filter((name) => name.startsWith("mirror.tmp-"));
+  // Of this process: other mirrors may come and go in the same cache.
+  const own = `mirror.tmp-${owner()}-`;
+  const held = async () => (await readdir(join(cacheDir(), "tmp"))).filter((name) => name.startsWith(own));
   const before = await held();
+  assert.equal(before.length, 1);
   const [, port = ""] = /:(\d+)$/.exec(mirror.urls.https) ?? [];
   const second = await startMirror({ parts: ["pause"], httpsPort: Number(port) });
   await second.ready;

@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import { promisify } from "node:util";
-import { type Lab, type LabHost, labDown, labExec, labUp } from "../../lab/hosts";
+import { type Lab, type LabHost, anyLabName, labDown, labExec, labUp } from "../../lab/hosts";
 import { sh } from "../../provider/shell";
 import { closeAll, connect, countConnections, hostSpec, type HostSpec } from "../../provider/ssh";
 import { refusal } from "../harness/refusal";
 
-const LAB = "ssh";
+const LAB = anyLabName();
 const exec = promisify(execFile);
 let lab: Lab;
 const dir = mkdtempSync(join(tmpdir(), "kubexm-ssh-"));

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
+import { anyLabName, labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
 import { compare, describeDifferences, snapshot } from "../../lab/snapshot";
 import { revert } from "../../provider/engine";
 import { Secret, quote, sh } from "../../provider/shell";
@@ -14,6 +14,7 @@ import * as steps from "../../provider/steps";
 import { seeded } from "../harness/seeded";
 import { context, converge, raw, walk, work, type StepCase } from "../harness/step-cases";
 
+const NAME = anyLabName();
 const scratch = mkdtempSync(join(tmpdir(), "kubexm-steps-"));
 
 function local(name: string, body: Buffer | string): steps.LocalFile {
@@ -324,7 +325,7 @@ describe("steps on a real host", () => {
   let host: LabHost;
   let remote: Remote;
   before(async () => {
-    const lab = await labUp({ name: "steps", hosts: 1, keep: false });
+    const lab = await labUp({ name: NAME, hosts: 1, keep: false });
     const [first] = lab.hosts;
     assert.ok(first);
     host = first;
@@ -333,7 +334,7 @@ describe("steps on a real host", () => {
   });
   after(async () => {
     await closeAll();
-    await labDown("steps");
+    await labDown(NAME);
     rmSync(scratch, { recursive: true, force: true });
   });
   for (const row of cases) {

@@ -10,6 +10,7 @@ import { benchArguments } from "../../bench/groups";
 import { scpTool } from "../../bench/groups/cluster-files";
 import { clusterRows } from "../../bench/groups/cluster-rows";
 import { turned } from "../../bench/contest";
+import { demoRows } from "../../bench/groups/lab";
 import { hostsRows } from "../../bench/groups/hosts-rows";
 import { cgroupIn, sshCount } from "../../bench/hosts";
 import { measured } from "../../bench/measure";
@@ -171,6 +172,27 @@ test("what a command leaves running is ended and counted with it", { skip: proce
     assert.throws(() => process.kill(Number(readFileSync(pid, "utf8")), 0), { code: "ESRCH" });
   }),
 );
+
+test("what is to go on does, and the command is measured without it", { skip: process.platform !== "linux" }, () =>
+  inFolder(async (folder) => {
+    const text = "setsid sleep 300 >/dev/null 2>&1 & echo $!";
+    const { stdout, seconds } = await measured({ command: "sh", args: ["-c", text], keep: true }, folder);
+    process.kill(Number(stdout), "SIGKILL");
+    assert.ok(seconds > 0);
+  }),
+);
+
+test("the demo is reported with time, CPU time and memory", () => {
+  const taken = [1, 3, 2].map((n) => ({ seconds: n, cpuSeconds: 10 * n, peakMB: 100 * n, processes: [], stdout: "" }));
+  assert.deepEqual(
+    demoRows("warm", taken, [{ most: 60 }]).map(({ metric, unit, ours, holds }) => [metric, unit, ours, holds]),
+    [
+      ["npm run demo, warm (lab and up)", "s", 2, true],
+      ["npm run demo, warm: CPU time", "s", 20, null],
+      ["npm run demo, warm: peak memory", "MB", 200, null],
+    ],
+  );
+});
 
 test("a command that fails is an error with its words", () =>
   inFolder(async (folder) => {

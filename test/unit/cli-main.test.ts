@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, test } from "node:test";
@@ -68,3 +68,12 @@ for (const [what, verb, says, told] of [
     assert.deepEqual([done.stdout, done.status], ["", 1]);
     assert.match(done.stderr, told);
   });
+
+test("kubexm destroy without a terminal and without --yes: refused in one line, before anything", () => {
+  const cwd = mkdtempSync(join(folder, "destroy-"));
+  writeFileSync(join(cwd, "cluster.yaml"), "metadata: { name: prod }\n");
+  const done = spawnSync(process.execPath, [entry, "destroy"], { encoding: "utf8", cwd });
+  assert.deepEqual([done.stdout, done.status], ["", 1]);
+  assert.match(done.stderr, /^destroy takes "prod" off all its hosts, and there is no terminal .*: add --yes .*\n$/);
+  assert.equal(existsSync(join(cwd, ".kubexm")), false);
+});

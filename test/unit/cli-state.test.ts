@@ -18,6 +18,7 @@ import { after, beforeEach, test } from "node:test";
 import { claim } from "../../cli/claim.js";
 import { NODE_OPTIONS, homeOf, prepare } from "../../cli/home.js";
 import { settlePending } from "../../cli/pending.js";
+import { isKnown, mayBePending, stateFile } from "../../cli/state-file.js";
 import { RUN_MARK, clearDeadLocks, endStrays } from "../../cli/stale.js";
 
 const root = mkdtempSync(join(tmpdir(), "kubexm-cli-"));
@@ -160,6 +161,25 @@ for (const type of ["updating", "deleting", "creating"])
         },
       ],
     });
+  });
+
+const pending = (...operations: unknown[]) =>
+  JSON.stringify({ checkpoint: { latest: { pending_operations: operations } } });
+
+for (const [what, files, known, asked] of [
+  ["no state", {}, false, false],
+  ["a new stack", { "s.json": "{}" }, true, false],
+  ["nothing half done", { "s.json": pending() }, true, false],
+  ["an operation half done", { "s.json": pending({}) }, true, true],
+  ["packed, which only Pulumi reads", { "s.json.gz": "" }, true, true],
+  ["packed in the other way", { "s.json.zst": "" }, true, true],
+] as const)
+  test(`is there a state, and is Pulumi asked for half-done operations: ${what}`, () => {
+    const folder = join(dir, ".pulumi", "stacks", "kubexm");
+    mkdirSync(folder, { recursive: true });
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+    const file = stateFile(dir, "kubexm", "organization/kubexm/s");
+    assert.deepEqual([isKnown(file), mayBePending(file)], [known, asked]);
   });
 
 test("the home is here, or beside the file where only that one has a state", () => {

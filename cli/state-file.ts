@@ -1,0 +1,28 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Pulumi packs its files when the user asks it to (PULUMI_DIY_BACKEND_GZIP). */
+const PACKED = [".gz", ".zst"];
+
+interface Checkpoint {
+  checkpoint?: { latest?: { pending_operations?: unknown[] } };
+}
+
+/** A stack may be named with its organisation and project, which a file backend knows by one name only. */
+export const shortName = (stack: string) => stack.slice(stack.lastIndexOf("/") + 1);
+
+/** Where a file backend keeps a stack; packed, there is an ending more. */
+export const stateFile = (state: string, project: string, stack: string) =>
+  join(state, ".pulumi", "stacks", project, `${shortName(stack)}.json`);
+
+const isPacked = (file: string) => PACKED.some((end) => existsSync(file + end));
+
+export const isKnown = (file: string) => existsSync(file) || isPacked(file);
+
+/** Whether it is worth the time to ask Pulumi for half-done operations: of a packed state nobody else can tell. */
+export function mayBePending(file: string): boolean {
+  if (isPacked(file)) return true;
+  if (!existsSync(file)) return false;
+  const { checkpoint } = JSON.parse(readFileSync(file, "utf8")) as Checkpoint;
+  return (checkpoint?.latest?.pending_operations ?? []).length > 0;
+}
