@@ -139,14 +139,17 @@ again= adopted=
 [ ! -e begun ] || again=yes
 ${checkLeftovers(membership)}
 if [ -z "$adopted" ]; then
+  [ -n "$answer" ] || [ ${membership.first ? "yes" : "no"} = yes ] || { say "none of the masters has a cluster yet"; return 1; }
   : >begun
-  if [ -n "$answer" ]; then join
-  elif [ ${membership.first ? "yes" : "no"} = yes ]; then begin
-  else say "none of the masters has a cluster yet"; return 1; fi || return 1
+  if [ -n "$answer" ]; then join; else begin; fi || return 1
 fi
 printf '%s\n' ${membership.settings} >member`,
   undo: sh`${resetNode(membership.etcdDir)}
 ${cleanKernel}
+# A host that was refused is still somebody else's node: only what was begun or taken over here is taken back, and where
+# that is cut off, the next one goes on with it.
+if [ ! -e begun ] && [ ! -e member ]; then exit 0; fi
+: >begun
 rm -f member
 reset_node
 clean_kernel`,

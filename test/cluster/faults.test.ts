@@ -83,12 +83,30 @@ const stages: readonly Stage[] = [
     },
   },
   {
-    name: "a node of another cluster is refused, and cleaned on request",
+    name: "a node of another cluster is refused, then dropped: it is left alone",
     act: async (cluster) => {
-      const { kubexm, edit } = cluster;
+      const { kubexm, edit, host, differences } = cluster;
       const told = await kubexm(["up"], 1);
       assert.match(told, /this host is or was a node of another cluster: \/etc\/kubernetes\/kubelet\.conf/);
-      edit((spec) => Object.assign(spec.kubernetes, { leftovers: "clean" }));
+      edit((spec) => dropHost(spec, "w2"));
+      await kubexm(["up"]);
+      assert.equal(await differences("w2"), "");
+      await labExec(
+        host("w2"),
+        "grep -qx theirs /etc/kubernetes/kubelet.conf && grep -qx theirs /etc/kubernetes/pki/ca.crt",
+      );
+      await isWhole(cluster, ["m1", "w1"], ["m1"]);
+    },
+  },
+  {
+    name: "a node of another cluster is cleaned on request",
+    act: async (cluster) => {
+      const { kubexm, edit, host } = cluster;
+      edit((spec) => {
+        addHost(spec, host("w2"), "worker");
+        Object.assign(hostIn(spec, "w2"), { ignorePreflight: ["disk", "existing"] });
+        Object.assign(spec.kubernetes, { leftovers: "clean" });
+      });
       assert.match(
         await kubexm(["up"]),
         /what an earlier installation left was removed: \/etc\/kubernetes\/kubelet\.conf/,

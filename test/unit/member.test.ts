@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { revert } from "../../provider/engine";
+import { member, type Membership } from "../../resources/kubernetes/member";
+import { fakeHost, type FakeHost } from "../harness/fake-host";
+import { context, converge, work } from "../harness/step-cases";
+
+const membership: Membership = {
+  name: "m1",
+  tainted: true,
+  ignored: [],
+  endpoint: "lb:6443",
+  local: { address: "192.0.2.1", port: 6443 },
+  first: true,
+  masters: [],
+  etcdDir: "/run/data/etcd",
+  settings: "abc",
+  leftovers: "refuse",
+};
+
+/** What kubeadm does to files; a file `broken` lets its init fail half-way, as a kill would. */
+const kubeadm = `K="$ROOT/etc/kubernetes"
+case "$*" in
+init*)
+  mkdir -p "$K/pki" "$K/manifests" "$ROOT/run/data/etcd/member"
+  for file in pki/ca.crt manifests/etcd.yaml kubelet.conf admin.conf; do echo ours >"$K/$file"; done
+  [ ! -e "$ROOT/run/broken" ] || { rm "$ROOT/run/broken"; echo 'timed out' >&2; exit 1; } ;;
+reset*) rm -rf "$K/pki" "$K/manifests" "$K/kubelet.conf" "$K/admin.conf" ;;
+esac`;
+
+/** This machine's own rules and interfaces are out of reach. */
+const tables = ["iptables", "ip6tables", "iptables-legacy", "ip6tables-legacy"].map((name) => `${name}-save`);
+const harmless = Object.fromEntries([...tables, "ip", "nft", "crictl"].map((name) => [name, ":"]));
+
+const THEIRS = { "etc/kubernetes/kubelet.conf": "theirs\n", "etc/kubernetes/pki/ca.crt": "theirs\n" };
+
+async function on(files: Readonly<Record<string, string>>, use: (host: FakeHost) => Promise<void>) {
+  const host = fakeHost(files, { ...harmless, kubeadm, kubectl: ":" });
+  try {
+    await use(host);
+  } finally {
+    host.end();
+  }
+}
+
+const join = ({ remote }: FakeHost, more: Partial<Membership> = {}) =>
+  converge(remote, work("node", [member({ ...membership, ...more })]));
+const drop = ({ remote }: FakeHost) => revert(remote, "node", false, context("node"));
+const resets = ({ calls }: FakeHost) => calls().filter((call) => call.startsWith("kubeadm reset")).length;
+
+describe("what is taken back of a node", () => {
+  test("nothing of a host that was refused: it is somebody else's node", () =>
+    on(THEIRS, async (host) => {
+      await assert.rejects(join(host), /node of another cluster: \/etc\/kubernetes\/kubelet\.conf/);
+      await drop(host);
+      assert.equal(resets(host), 0);
+      assert.equal(host.read("etc/kubernetes/kubelet.conf"), "theirs\n");
+      assert.equal(host.read("etc/kubernetes/pki/ca.crt"), "theirs\n");
+    }));
+  test("nothing of a host that had nobody to join", () =>
+    on({}, async (host) => {
+      await assert.rejects(join(host, { first: false }), /none of the masters has a cluster yet/);
+      await drop(host);
+      assert.equal(resets(host), 0);
+    }));
+  test("a node that was only half made", () =>
+    on({ "run/broken": "" }, async (host) => {
+      await assert.rejects(join(host), /timed out/);
+      await drop(host);
+      assert.equal(resets(host), 1);
+      assert.ok(!host.has("etc/kubernetes/kubelet.conf"));
+    }));
+  test("a node", () =>
+    on({}, async (host) => {
+      await join(host);
+      await drop(host);
+      assert.equal(resets(host), 1);
+      assert.ok(!host.has("etc/kubernetes/kubelet.conf"));
+    }));
+});
