@@ -6,8 +6,8 @@ import type { Step } from "../../provider/step";
 import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
-import { adminConf, defaultEtcdDir, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
-import { cleanKernel, resetNode, saveKernel } from "./reset";
+import { adminConf, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
+import { cleanKernel, memberIn, resetNode, saveKernel } from "./reset";
 
 export const short = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
 
@@ -67,23 +67,41 @@ const askMasters = (membership: Membership, itsCa: string): Ask => ({
   timeout: 120,
 });
 
-const checkLeftovers = ({ leftovers, etcdDir = defaultEtcdDir }: Membership) => sh`
+/** kubeadm wants the folder empty, unless it was told that this check may fail. */
+const etcdDirMayHoldMore = (etcdDir: string, ignored: readonly string[]) =>
+  ignored
+    .map((name) => name.toLowerCase())
+    .some((name) => name === "all" || name === `diravailable-${etcdDir.replaceAll("/", "-")}`.toLowerCase());
+
+/** What stands where etcd is to keep its data, and is not of an etcd. */
+const othersInEtcdDir = ({ etcdDir, ignored }: Membership) =>
+  etcdDir === undefined || etcdDirMayHoldMore(etcdDir, ignored)
+    ? sh`:`
+    : sh`ls -A -- ${etcdDir} 2>/dev/null | grep -vx member | head -n 6 | tr '\n' ' '`;
+
+const checkLeftovers = (membership: Membership) => sh`
 left=
-for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*.yaml ${etcdDir}/member; do
+for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*.yaml /etc/kubernetes/pki/ca.crt ${
+  membership.etcdDir === undefined ? [] : [memberIn(membership.etcdDir)]
+}; do
   [ ! -e "$old" ] || left="$left $old"
 done
-if [ -n "$left" ] && [ ! -e begun ]; then
-  if [ -n "$answer" ] && [ "$(part ca)" = "$(${caSum})" ]; then
-    # Its record was lost, but it is one of us.
-    adopted=yes
-  else
-    case ${leftovers} in
-      clean) note "what an earlier installation left was removed:$left"; reset_node || return 1; clean_kernel ;;
-      *) say "this host is or was a node of another cluster:$left"
-         say "take it out of that one, or let kubexm clean it: kubernetes.leftovers: clean"
-         return 1 ;;
-    esac
-  fi
+others=$(${othersInEtcdDir(membership)})
+if [ -e begun ] || [ -z "$left$others" ]; then :
+elif [ -n "$answer" ] && [ "$(part ca)" = "$(${caSum})" ]; then
+  # Its record was lost, but it is one of us.
+  adopted=yes
+elif [ -n "$others" ]; then
+  say ${`etcd is to keep its data in ${membership.etcdDir ?? ""}, which is not empty: `}"$others"
+  say ${`write a folder of its own to etcd.dataDir, ${membership.etcdDir ?? ""}/etcd for example, or move away what is there`}
+  return 1
+else
+  case ${membership.leftovers} in
+    clean) note "what an earlier installation left was removed:$left"; reset_node || return 1; clean_kernel ;;
+    *) say "this host is or was a node of another cluster:$left"
+       say "take it out of that one, or let kubexm clean it: kubernetes.leftovers: clean"
+       return 1 ;;
+  esac
 fi`;
 
 const join = (membership: Membership) => sh`

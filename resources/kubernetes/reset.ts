@@ -1,16 +1,22 @@
 import { sh } from "../../provider/shell";
 import { criSocket } from "../runtime/paths";
-import { adminConf, defaultEtcdDir, kubeadm } from "./paths";
+import { adminConf, kubeadm } from "./paths";
 
-/** Ends all pods and takes off the host what kubeadm put there. The others have taken it off their lists before. */
-export const resetNode = (etcdDir = defaultEtcdDir) => sh`
+/** What etcd makes in its folder. */
+export const memberIn = (etcdDir: string) => `${etcdDir}/member`;
+
+/**
+ * Ends all pods and takes off the host what kubeadm put there. The others have taken it off their lists before. Where the host
+ * was given an etcd, its member's data goes; whatever else is in that folder is not etcd's.
+ */
+export const resetNode = (etcdDir?: string) => sh`
 reset_node() {
   systemctl stop kubelet 2>/dev/null || :
   # With it kubeadm would ask an API server that may be gone.
   rm -f ${adminConf}
   ${kubeadm} reset -f --cri-socket ${criSocket} --skip-phases=preflight,remove-etcd-member >reset.log 2>&1 || { tail -n 10 reset.log >&2; return 1; }
   rm -f reset.log
-  [ ! -d ${etcdDir} ] || find ${etcdDir} -mindepth 1 -delete
+  ${etcdDir === undefined ? sh`:` : sh`rm -rf --one-file-system -- ${memberIn(etcdDir)}`}
 }`;
 
 /** Settings of the kernel that kubelet, kube-proxy and flannel change by themselves, and folders they want to be there. */

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { revert } from "../../provider/engine";
 import { member, type Membership } from "../../resources/kubernetes/member";
 import { fakeHost, type FakeHost } from "../harness/fake-host";
-import { context, converge, work } from "../harness/step-cases";
+import { context, converge, raw, work } from "../harness/step-cases";
 
 const membership: Membership = {
   name: "m1",
@@ -76,5 +76,46 @@ describe("what is taken back of a node", () => {
       await drop(host);
       assert.equal(resets(host), 1);
       assert.ok(!host.has("etc/kubernetes/kubelet.conf"));
+    }));
+});
+
+describe("etcd's folder", () => {
+  const backup = { "run/data/etcd/backup/of-mine": "theirs\n" };
+  const kept = (host: FakeHost) => assert.equal(host.read("run/data/etcd/backup/of-mine"), "theirs\n");
+
+  test("with something else in it is refused in words, nothing is begun, and all of it stays", () =>
+    on(backup, async (host) => {
+      await assert.rejects(join(host), /in \/run\/data\/etcd, which is not empty: backup[^]*\/run\/data\/etcd\/etcd/);
+      await assert.rejects(join(host, { leftovers: "clean" }), /which is not empty/);
+      await drop(host);
+      kept(host);
+      assert.deepEqual(
+        host.calls().filter((call) => call.startsWith("kubeadm")),
+        [],
+      );
+    }));
+  test("is filled where kubeadm was told to, and only etcd's own data goes again", () =>
+    on(backup, async (host) => {
+      await join(host, { ignored: ["DirAvailable--run-data-etcd"] });
+      assert.ok(host.has("run/data/etcd/member"));
+      await drop(host);
+      assert.ok(!host.has("run/data/etcd/member"));
+      kept(host);
+    }));
+  test("keeps what came into it beside the data of a try that failed", () =>
+    on({ "run/broken": "" }, async (host) => {
+      await assert.rejects(join(host), /timed out/);
+      await host.remote.run(raw("mkdir /run/data/etcd/backup && echo theirs >/run/data/etcd/backup/of-mine"));
+      await join(host);
+      await drop(host);
+      kept(host);
+    }));
+  test("is nothing to a host that was given no etcd", () =>
+    on({ "var/lib/etcd/member/theirs": "theirs\n" }, async (host) => {
+      const { etcdDir: _, ...worker } = membership;
+      const wanted = work("node", [member(worker)]);
+      await converge(host.remote, wanted);
+      await drop(host);
+      assert.equal(host.read("var/lib/etcd/member/theirs"), "theirs\n");
     }));
 });
