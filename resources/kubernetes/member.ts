@@ -126,17 +126,18 @@ KX_CONFIG
 
 /** A second try goes on with what the first one made: a cluster that already answers is never thrown away. */
 const init = sh`
+# kubeadm makes a token for a day, every time anew, and nobody needs it.
+no_tokens() { ${kubectl} -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token >/dev/null || :; }
 begin() {
   set -- ${kubeadm} init --config ${kubeadmConf} --skip-token-print --skip-phases=show-join-command
   if [ -n "$again" ] && [ -s ${adminConf} ]; then
-    guarded "$@" --ignore-preflight-errors=all 3</dev/null && return
+    if guarded "$@" --ignore-preflight-errors=all 3</dev/null; then no_tokens; return; fi
     if ${kubectl} --request-timeout 10s -n kube-system get configmap kubeadm-config >/dev/null 2>&1; then return 1; fi
   fi
   [ -z "$again" ] || { reset_node && clean_kernel; } || return 1
   guarded "$@" 3</dev/null || return 1
   : >began
-  # kubeadm makes a token for a day, and nobody needs it.
-  ${kubectl} -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token >/dev/null || :
+  no_tokens
 }`;
 
 /** The host is a node of the cluster: begins it, or joins it, and leaves it in the end. */

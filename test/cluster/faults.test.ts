@@ -46,7 +46,7 @@ const stages: readonly Stage[] = [
   {
     name: "the connection is lost during kubeadm init: the next up goes on",
     act: async (cluster) => {
-      const { kubexm, start, host } = cluster;
+      const { kubexm, kubectl, start, host } = cluster;
       const run = start(["up"]);
       await during(run, runs(cluster, "m1", "kubeadm init"));
       await sleep(2000);
@@ -54,6 +54,8 @@ const stages: readonly Stage[] = [
       assert.equal(await run.ended, 1, run.printed());
       assert.match(run.printed(), /m1 › KubernetesNode .* › membership in the cluster: the connection to .* broke/);
       await kubexm(["up"]);
+      const tokens = "-n kube-system get secrets --field-selector type=bootstrap.kubernetes.io/token -o name";
+      assert.equal(await kubectl(tokens), "");
       await isWhole(cluster, ["m1", "w1"], ["m1"]);
     },
   },

@@ -79,6 +79,23 @@ describe("what is taken back of a node", () => {
     }));
 });
 
+describe("the token of a day that kubeadm init makes goes at once", () => {
+  const deleted = ({ calls }: FakeHost) => calls().filter((call) => /^kubectl .*delete secrets .*bootstrap/.test(call));
+  test("after the first try", () =>
+    on({}, async (host) => {
+      await join(host);
+      assert.equal(deleted(host).length, 1);
+    }));
+  test("after one that went on with what an earlier one made", () =>
+    on({ "run/broken": "" }, async (host) => {
+      await assert.rejects(join(host), /timed out/);
+      assert.equal(deleted(host).length, 0);
+      await join(host);
+      assert.equal(resets(host), 0);
+      assert.equal(deleted(host).length, 1);
+    }));
+});
+
 describe("etcd's folder", () => {
   const backup = { "run/data/etcd/backup/of-mine": "theirs\n" };
   const kept = (host: FakeHost) => assert.equal(host.read("run/data/etcd/backup/of-mine"), "theirs\n");
