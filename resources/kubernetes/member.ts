@@ -7,7 +7,7 @@ import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
 import { adminConf, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
-import { cleanKernel, memberIn, resetNode, saveKernel } from "./reset";
+import { bringCniBack, cleanKernel, memberIn, resetNode, saveKernel, setCniAside } from "./reset";
 
 export const short = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
 
@@ -87,21 +87,21 @@ for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*
   [ ! -e "$old" ] || left="$left $old"
 done
 others=$(${othersInEtcdDir(membership)})
-if [ -e begun ] || [ -z "$left$others" ]; then :
-elif [ -n "$answer" ] && [ "$(part ca)" = "$(${caSum})" ]; then
+if [ -e begun ]; then keep_cni_aside
+elif [ -n "$left" ] && [ -n "$answer" ] && [ "$(part ca)" = "$(${caSum})" ]; then
   # Its record was lost, but it is one of us.
   adopted=yes
 elif [ -n "$others" ]; then
   say ${`etcd is to keep its data in ${membership.etcdDir ?? ""}, which is not empty: `}"$others"
   say ${`write a folder of its own to etcd.dataDir, ${membership.etcdDir ?? ""}/etcd for example, or move away what is there`}
   return 1
-else
-  case ${membership.leftovers} in
-    clean) note "what an earlier installation left was removed:$left"; reset_node || return 1; clean_kernel ;;
-    *) say "this host is or was a node of another cluster:$left"
-       say "take it out of that one, or let kubexm clean it: kubernetes.leftovers: clean"
-       return 1 ;;
-  esac
+elif [ ${membership.leftovers} = clean ]; then
+  set_cni_aside || return 1
+  [ -z "$left" ] || { note "what an earlier installation left was removed:$left"; reset_node && clean_kernel || return 1; }
+elif [ -n "$left" ]; then
+  say "this host is or was a node of another cluster:$left"
+  say "take it out of that one, or let kubexm clean it: kubernetes.leftovers: clean"
+  return 1
 fi`;
 
 const join = (membership: Membership) => sh`
@@ -151,6 +151,7 @@ if [ ! -e "$entry/begun" ] && [ -s /etc/kubernetes/kubelet.conf ] && [ -s /etc/k
   make: sh`${watchControlPlane}
 ${resetNode(membership.etcdDir)}
 ${cleanKernel}
+${setCniAside}
 ${join(membership)}
 ${init}
 part() { printf '%s\n' "$answer" | sed -n "s/^$1=//p"; }
@@ -165,13 +166,16 @@ fi
 printf '%s\n' ${membership.settings} >member`,
   undo: sh`${resetNode(membership.etcdDir)}
 ${cleanKernel}
+${bringCniBack}
 # A host that was refused is still somebody else's node: only what was begun or taken over here is taken back, and where
 # that is cut off, the next one goes on with it.
-if [ ! -e begun ] && [ ! -e member ]; then exit 0; fi
-: >begun
-rm -f member
-reset_node
-clean_kernel`,
+if [ -e begun ] || [ -e member ]; then
+  : >begun
+  rm -f member
+  reset_node
+  clean_kernel
+fi
+bring_cni_back`,
   ask: ({ ca = "none" }) => askMasters(membership, ca),
   timeout: 900,
 });

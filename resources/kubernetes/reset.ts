@@ -19,6 +19,31 @@ reset_node() {
   ${etcdDir === undefined ? sh`:` : sh`rm -rf --one-file-system -- ${memberIn(etcdDir)}`}
 }`;
 
+const cniDir = "/etc/cni/net.d";
+
+/** Of all network plugins' configurations the first by name counts: one that an earlier installation left, rather than ours. */
+export const setCniAside = sh`
+keep_cni_aside() {
+  for file in cni/*; do gone ${cniDir}/"$(basename "$file")"; done
+}
+set_cni_aside() {
+  for file in ${cniDir}/*; do
+    if [ ! -e "$file" ] && [ ! -L "$file" ]; then continue; fi
+    mkdir -p cni && mv -f -- "$file" cni/ || return 1
+    note "$file of an earlier installation was set aside, and comes back when this node goes"
+  done
+}`;
+
+/** Copies, so that a node which is wanted again after an undo that was cut off knows what is not its own. */
+export const bringCniBack = sh`
+bring_cni_back() {
+  for file in cni/*; do
+    if [ ! -e "$file" ] && [ ! -L "$file" ]; then continue; fi
+    at=${cniDir}/$(basename "$file")
+    mkdir -p ${cniDir} && gone "$at" && cp -a -- "$file" "$at" || return 1
+  done
+}`;
+
 /** Settings of the kernel that kubelet, kube-proxy and flannel change by themselves, and folders they want to be there. */
 const changed = [
   "kernel.panic",

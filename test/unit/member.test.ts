@@ -25,7 +25,9 @@ init*)
   mkdir -p "$K/pki" "$K/manifests" "$ROOT/run/data/etcd/member"
   for file in pki/ca.crt manifests/etcd.yaml kubelet.conf admin.conf; do echo ours >"$K/$file"; done
   [ ! -e "$ROOT/run/broken" ] || { rm "$ROOT/run/broken"; echo 'timed out' >&2; exit 1; } ;;
-reset*) rm -rf "$K/pki" "$K/manifests" "$K/kubelet.conf" "$K/admin.conf" ;;
+reset*)
+  [ ! -e "$ROOT/run/stuck" ] || { echo 'will not reset' >&2; exit 1; }
+  rm -rf "$K/pki" "$K/manifests" "$K/kubelet.conf" "$K/admin.conf" ;;
 esac`;
 
 /** This machine's own rules and interfaces are out of reach. */
@@ -76,6 +78,45 @@ describe("what is taken back of a node", () => {
       await drop(host);
       assert.equal(resets(host), 1);
       assert.ok(!host.has("etc/kubernetes/kubelet.conf"));
+    }));
+});
+
+describe("what another network plugin left is in the way of ours", () => {
+  const calico = { "etc/cni/net.d/10-calico.conflist": "theirs\n", "etc/cni/net.d/calico-kubeconfig": "theirs\n" };
+  const cni = ({ has }: FakeHost) => Object.keys(calico).filter(has).length;
+  test("where it is to be cleaned it is set aside, and comes back when the node goes", () =>
+    on({ ...THEIRS, ...calico }, async (host) => {
+      await join(host, { leftovers: "clean" });
+      assert.equal(cni(host), 0);
+      await host.remote.run(raw("echo ours >/etc/cni/net.d/10-calico.conflist"));
+      await drop(host);
+      assert.equal(cni(host), 2);
+      assert.equal(host.read("etc/cni/net.d/10-calico.conflist"), "theirs\n");
+    }));
+  test("and aside again where that was cut off, and the node is wanted after all", () =>
+    on({ ...THEIRS, ...calico }, async (host) => {
+      await join(host, { leftovers: "clean" });
+      await host.remote.run(raw("echo theirs >/etc/cni/net.d/calico-kubeconfig; rm /etc/kubernetes/kubelet.conf"));
+      await join(host, { leftovers: "clean" });
+      assert.equal(cni(host), 0);
+      await drop(host);
+      assert.equal(cni(host), 2);
+    }));
+  test("a running plugin alone does not have the host reset", () =>
+    on(calico, async (host) => {
+      await join(host, { leftovers: "clean" });
+      assert.deepEqual([cni(host), resets(host)], [0, 0]);
+    }));
+  test("it stays where nothing is to be cleaned", () =>
+    on(calico, async (host) => {
+      await join(host);
+      assert.equal(cni(host), 2);
+    }));
+  test("it comes back even if the node was never begun", () =>
+    on({ ...THEIRS, ...calico, "run/stuck": "" }, async (host) => {
+      await assert.rejects(join(host, { leftovers: "clean" }), /will not reset/);
+      await drop(host);
+      assert.equal(cni(host), 2);
     }));
 });
 
