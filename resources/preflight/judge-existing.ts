@@ -70,6 +70,8 @@ const WORDS: Readonly<Record<Exclude<Fate, "hinders">, string>> = {
 
 /** Only a node of kubeadm can be taken off a host without what set it up. */
 function fateOf({ name, path }: Remains, { etcdDir }: Asked): Fate {
+  // A package lays its own settings over the unit of this name, ours too, and its kubelet would run.
+  if (name === "kubelet" && /^(\/usr)?\/lib\//.test(path)) return "hinders";
   if (name !== "") return name === "kubelet" || name === "kubeadm" ? "stays" : "hinders";
   if (path.startsWith("/etc/cni/")) return "comes back";
   if (path.endsWith("/etcd/member")) return etcdDir !== undefined && path.startsWith(`${etcdDir}/`) ? "goes" : "stays";
@@ -89,7 +91,7 @@ function judgeCluster(all: readonly Remains[], asked: Asked): Verdict | undefine
   if (hindering.length > 0)
     return fail(
       listed(hindering),
-      "kubernetes.leftovers: clean takes off a node of kubeadm only; remove these with what set them up (k3s-uninstall.sh, k0s reset …)",
+      "kubernetes.leftovers: clean takes off a node of kubeadm only; remove these with what set them up (k3s-uninstall.sh, k0s reset, the package manager …)",
     );
   const words = Object.entries(WORDS).flatMap(([fate, text]) => (fates.has(fate as Fate) ? [text] : []));
   return warn(listed(all), `nothing: ${words.join(", ")} (kubernetes.leftovers: clean)`);
