@@ -170,7 +170,8 @@ describe("etcd's folder", () => {
     }));
   test("is nothing to a host that was given no etcd", () =>
     on({ "var/lib/etcd/member/theirs": "theirs\n" }, async (host) => {
-      const { etcdDir: _, ...worker } = membership;
+      const worker = { ...membership };
+      Reflect.deleteProperty(worker, "etcdDir");
       const wanted = work("node", [member(worker)]);
       await converge(host.remote, wanted);
       await drop(host);
