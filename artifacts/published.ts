@@ -107,9 +107,14 @@ const mirrorsOf = ({ zone, mirrors }: SourceSpec): Mirror[] =>
 
 /**
  * Where the files of a cluster come from, and the checksums that the catalogue does not have. They are fetched once and
- * recorded beside the cluster's state: another run asks nobody.
+ * recorded beside the cluster's state: another run asks nobody. What is needed only perhaps may be missing; where mirrors with
+ * checksums of their own are named, nobody else is asked for it, as the way there may take long to be found closed.
  */
-export async function sourcesFor(spec: SourceSpec, files: readonly FileId[]): Promise<Sources> {
+export async function sourcesFor(
+  spec: SourceSpec,
+  files: readonly FileId[],
+  perhaps: readonly FileId[] = [],
+): Promise<Sources> {
   const mirrors = mirrorsOf(spec);
   const path = recordPath();
   const record = await readRecord(path);
@@ -124,21 +129,26 @@ export async function sourcesFor(spec: SourceSpec, files: readonly FileId[]): Pr
     found[key] = { sha256, asked };
     return sha256;
   };
-  const look = async (id: FileId) => {
+  const look = async (id: FileId, onlyOwn = false): Promise<Partial<Sources>> => {
     const { url, sums } = upstream(id);
     const [key, file] = [keyOf(id), basename(url)];
     const what = `the checksum of ${id.name} ${id.version} for ${id.arch}`;
     const own = addressesAt(mirrors, true, sums);
     const rebuilt = own.length > 0 ? await ask(key, what, own, file) : null;
     if (rebuilt !== null) return { checksums: { [key]: rebuilt } };
-    if (pinned(id) !== undefined) return {};
+    if (pinned(id) !== undefined || (onlyOwn && own.length > 0)) return {};
     const missed = own.length > 0 ? " (no mirror with ownChecksums has it)" : "";
     const published = await ask(`${key} upstream`, what + missed, [{ url: sums }], file);
     if (published === null) throw unknownVersion(id, `${sums} does not know it`);
     return { published: { [key]: published } };
   };
-  const ids = new Map(files.map((file) => ({ ...file, version: bare(file.version) })).map((id) => [keyOf(id), id]));
-  const rows = await Promise.all([...ids.values()].map(look));
+  const ids = (all: readonly FileId[]) => [
+    ...new Map(all.map((file) => ({ ...file, version: bare(file.version) })).map((id) => [keyOf(id), id])).values(),
+  ];
+  const rows = await Promise.all([
+    ...ids(files).map((id) => look(id)),
+    ...ids(perhaps).map((id) => look(id, true).catch((): Partial<Sources> => ({}))),
+  ]);
   if (Object.keys(found).length > 0) await writeRecord(path, found);
   return sources.parse({
     mirrors,

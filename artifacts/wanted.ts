@@ -20,7 +20,8 @@ export function wantedFile(id: FileId, { mirrors, checksums, published }: Source
   const key = keyOf(id);
   const own = checksums[key];
   const sha256 = own ?? pinned(id) ?? published[key];
-  if (sha256 === undefined) throw unknownVersion(id, "no checksum of it is known");
+  if (sha256 === undefined)
+    throw unknownVersion(id, `no checksum of it is known; where hosts are ${id.arch}, write arch: ${id.arch} at them`);
   // What one mirror rebuilt, nobody else has.
   const addresses =
     own === undefined ? [...addressesAt(mirrors, false, url), { url }] : addressesAt(mirrors, true, url);

@@ -6,7 +6,7 @@ import { archive, binary, command, data, file, template, unit } from "../provide
 import { containerdConfig } from "./runtime/containerd-config";
 import { noOtherContainerd } from "./runtime/existing";
 import { criSocket, crictl } from "./runtime/paths";
-import { login, registry, registryFiles } from "./runtime/registries";
+import { client, login, registry, registryFiles } from "./runtime/registries";
 import { removeContainers } from "./runtime/remove-containers";
 
 export const Containerd = component({
@@ -24,13 +24,14 @@ export const Containerd = component({
     dataDir: z.string().default("/var/lib/containerd").describe("Folder of images and containers"),
     registries: z.record(z.string(), registry).default({}).describe("Where images come from, by registry"),
     logins: z.record(z.string(), login).default({}).describe("Names and passwords, by registry"),
+    clients: z.record(z.string(), z.array(client)).default({}).describe("Certificates of its own, by registry"),
     config: z.record(z.string(), z.unknown()).default({}).describe("Merged into config.toml"),
     existing: z
       .enum(["refuse", "adopt", "replace"])
       .default("refuse")
       .describe("What to do with a containerd that is there and is not kubexm's: adopt keeps its programs and unit"),
   }),
-  secrets: ["logins"],
+  secrets: ["logins", "clients"],
   fixed: {
     dataDir: "running containers live in it; write it back, or take the host out of its groups and add it again",
     existing: {
@@ -59,7 +60,7 @@ export const Containerd = component({
       archive("/usr/local/bin", from("crictl", args.crictl)),
       file("/etc/crictl.yaml", `runtime-endpoint: ${criSocket}\nimage-endpoint: ${criSocket}\ntimeout: 30\n`),
       conf,
-      ...Object.entries(args.registries).flatMap(([name, registry]) => registryFiles(name, registry, args.logins)),
+      ...Object.entries(args.registries).flatMap(([name, registry]) => registryFiles(name, registry, args)),
       unit("containerd.service", { enabled: true, running: true, restartOn: [...own, conf] }),
       answering,
       ...(existing === "adopt" ? [] : [removeContainers(dataDir)]),

@@ -13,16 +13,17 @@ export const NodeSettings = component({
     node: z.string().describe("Name of the node"),
     labels: z.record(z.string(), z.string()).default({}).describe("Labels"),
     taints: z.array(z.string()).default([]).describe("Taints, as `key=value:Effect`"),
+    without: z.array(z.string()).default([]).describe("Taints that it may not have, whoever set them"),
     network: z.boolean().default(false).describe("Wait for the pod network too, which tells in the node's conditions"),
     patience: z.number().int().default(180).describe("Seconds until the node must be ready"),
   }),
-  steps: ({ node, labels, taints }) => [
+  steps: ({ node, labels, taints, without }) => [
     nodeSettings(
       node,
       "label",
       Object.entries(labels).map(([key, value]) => `${key}=${value}`),
     ),
-    nodeSettings(node, "taint", taints),
+    nodeSettings(node, "taint", taints, without),
   ],
   verify: ({ node, network, patience }) => ({
     title: `${node} is ready`,

@@ -16,7 +16,7 @@ export const controlPlane = z
 
 export interface Registration {
   name: string;
-  /** None: the node takes any pod. */
+  /** From its first moment on; later the node's settings see to it. */
   tainted: boolean;
   ignored: readonly string[];
 }
@@ -24,6 +24,8 @@ export interface Registration {
 export const api = "kubeadm.k8s.io/v1beta4";
 
 const noSchedule = { key: "node-role.kubernetes.io/control-plane", effect: "NoSchedule" };
+/** What keeps the workload's pods off a master, as a node's settings have it. */
+export const controlPlaneTaint = `${noSchedule.key}:${noSchedule.effect}`;
 
 export const nodeRegistration = ({ name, tainted, ignored }: Registration) => ({
   name,

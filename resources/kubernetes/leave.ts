@@ -18,13 +18,17 @@ export interface Leaving {
   lost: boolean;
 }
 
-/** One member fewer may not mean no majority; what has no majority already cannot be changed by etcd at all. */
+/**
+ * One member fewer may not mean no majority; what has no majority already cannot be changed by etcd at all. It is asked anew
+ * before the member goes: draining takes minutes, and another may have died meanwhile.
+ */
 const etcdMember = (name: string) => sh`${watchControlPlane}
 ${etcdctl}
-members=$(etcdctl member list) || { say "etcd does not answer"; exit 1; }
-line=$(printf '%s\n' "$members" | grep ${`, ${name}, `} || :)
-url=$(printf %s "$line" | cut -d, -f5 | tr -d ' ')
+drained=
 may_leave_etcd() {
+  members=$(etcdctl member list) || { say "etcd does not answer"; exit 1; }
+  line=$(printf '%s\n' "$members" | grep ${`, ${name}, `} || :)
+  url=$(printf %s "$line" | cut -d, -f5 | tr -d ' ')
   [ -n "$line" ] || return 0
   total=$(printf '%s\n' "$members" | wc -l)
   health=$(etcdctl endpoint health --cluster 2>&1 || :)
@@ -33,7 +37,8 @@ may_leave_etcd() {
   [ "$others" -lt $(((total - 1) / 2 + 1)) ] || return 0
   say "without ${name} only $others of $((total - 1)) members of etcd would be healthy, which is no majority: the cluster would stop"
   say "bring the others back first"
-  return 1
+  [ -z "$drained" ] || say "${name} is drained and takes no new pods now; if it is to stay: kubectl uncordon ${name}"
+  exit 3
 }
 leave_etcd() {
   [ -n "$line" ] || return 0
@@ -43,7 +48,7 @@ leave_etcd() {
   etcdctl member remove "$(printf %s "$line" | cut -d, -f1)" >/dev/null || return 1
   await_control_plane 60
 }
-may_leave_etcd || exit 3`;
+may_leave_etcd`;
 
 /** Drained, then taken off the lists of the others. */
 export const leave = ({ name, role, masters, drain, lost }: Leaving): Ask => ({
@@ -72,7 +77,9 @@ if [ -n "$ready" ]; then
     say "${name} was not drained within ${drain.timeout} s and takes no new pods now: mend what holds it (a PodDisruptionBudget?), or allow more with kubernetes.drain"
     exit 3
   }
+  drained=yes
 fi
+${role === "master" ? sh`may_leave_etcd` : sh``}
 [ -z "$ready" ] || ${kubectl} delete node ${name} --ignore-not-found >/dev/null || exit 1
 ${role === "master" ? sh`leave_etcd || exit 1` : sh``}
 echo ${`${name} is no longer in the cluster`}`,

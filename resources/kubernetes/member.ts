@@ -6,8 +6,8 @@ import type { Step } from "../../provider/step";
 import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
-import { adminConf, defaultEtcdDir, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
-import { cleanKernel, resetNode, saveKernel } from "./reset";
+import { adminConf, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
+import { bringCniBack, cleanKernel, memberIn, resetNode, saveKernel, setCniAside } from "./reset";
 
 export const short = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
 
@@ -67,23 +67,41 @@ const askMasters = (membership: Membership, itsCa: string): Ask => ({
   timeout: 120,
 });
 
-const checkLeftovers = ({ leftovers, etcdDir = defaultEtcdDir }: Membership) => sh`
+/** kubeadm wants the folder empty, unless it was told that this check may fail. */
+const etcdDirMayHoldMore = (etcdDir: string, ignored: readonly string[]) =>
+  ignored
+    .map((name) => name.toLowerCase())
+    .some((name) => name === "all" || name === `diravailable-${etcdDir.replaceAll("/", "-")}`.toLowerCase());
+
+/** What stands where etcd is to keep its data, and is not of an etcd. */
+const othersInEtcdDir = ({ etcdDir, ignored }: Membership) =>
+  etcdDir === undefined || etcdDirMayHoldMore(etcdDir, ignored)
+    ? sh`:`
+    : sh`ls -A -- ${etcdDir} 2>/dev/null | grep -vx member | head -n 6 | tr '\n' ' '`;
+
+const checkLeftovers = (membership: Membership) => sh`
 left=
-for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*.yaml ${etcdDir}/member; do
+for old in /etc/kubernetes/kubelet.conf ${adminConf} /etc/kubernetes/manifests/*.yaml /etc/kubernetes/pki/ca.crt ${
+  membership.etcdDir === undefined ? [] : [memberIn(membership.etcdDir)]
+}; do
   [ ! -e "$old" ] || left="$left $old"
 done
-if [ -n "$left" ] && [ ! -e begun ]; then
-  if [ -n "$answer" ] && [ "$(part ca)" = "$(${caSum})" ]; then
-    # Its record was lost, but it is one of us.
-    adopted=yes
-  else
-    case ${leftovers} in
-      clean) note "what an earlier installation left was removed:$left"; reset_node || return 1; clean_kernel ;;
-      *) say "this host is or was a node of another cluster:$left"
-         say "take it out of that one, or let kubexm clean it: kubernetes.leftovers: clean"
-         return 1 ;;
-    esac
-  fi
+others=$(${othersInEtcdDir(membership)})
+if [ -e begun ]; then keep_cni_aside
+elif [ -n "$left" ] && [ -n "$answer" ] && [ "$(part ca)" = "$(${caSum})" ]; then
+  # Its record was lost, but it is one of us.
+  adopted=yes
+elif [ -n "$others" ]; then
+  say ${`etcd is to keep its data in ${membership.etcdDir ?? ""}, which is not empty: `}"$others"
+  say ${`write a folder of its own to etcd.dataDir, ${membership.etcdDir ?? ""}/etcd for example, or move away what is there`}
+  return 1
+elif [ ${membership.leftovers} = clean ]; then
+  set_cni_aside || return 1
+  [ -z "$left" ] || { note "what an earlier installation left was removed:$left"; reset_node && clean_kernel || return 1; }
+elif [ -n "$left" ]; then
+  say "this host is or was a node of another cluster:$left"
+  say "take it out of that one, or let kubexm clean it: kubernetes.leftovers: clean"
+  return 1
 fi`;
 
 const join = (membership: Membership) => sh`
@@ -108,17 +126,18 @@ KX_CONFIG
 
 /** A second try goes on with what the first one made: a cluster that already answers is never thrown away. */
 const init = sh`
+# kubeadm makes a token for a day, every time anew, and nobody needs it.
+no_tokens() { ${kubectl} -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token >/dev/null || :; }
 begin() {
   set -- ${kubeadm} init --config ${kubeadmConf} --skip-token-print --skip-phases=show-join-command
   if [ -n "$again" ] && [ -s ${adminConf} ]; then
-    guarded "$@" --ignore-preflight-errors=all 3</dev/null && return
+    if guarded "$@" --ignore-preflight-errors=all 3</dev/null; then no_tokens; return; fi
     if ${kubectl} --request-timeout 10s -n kube-system get configmap kubeadm-config >/dev/null 2>&1; then return 1; fi
   fi
   [ -z "$again" ] || { reset_node && clean_kernel; } || return 1
   guarded "$@" 3</dev/null || return 1
   : >began
-  # kubeadm makes a token for a day, and nobody needs it.
-  ${kubectl} -n kube-system delete secrets --field-selector type=bootstrap.kubernetes.io/token >/dev/null || :
+  no_tokens
 }`;
 
 /** The host is a node of the cluster: begins it, or joins it, and leaves it in the end. */
@@ -132,6 +151,7 @@ if [ ! -e "$entry/begun" ] && [ -s /etc/kubernetes/kubelet.conf ] && [ -s /etc/k
   make: sh`${watchControlPlane}
 ${resetNode(membership.etcdDir)}
 ${cleanKernel}
+${setCniAside}
 ${join(membership)}
 ${init}
 part() { printf '%s\n' "$answer" | sed -n "s/^$1=//p"; }
@@ -139,17 +159,23 @@ again= adopted=
 [ ! -e begun ] || again=yes
 ${checkLeftovers(membership)}
 if [ -z "$adopted" ]; then
+  [ -n "$answer" ] || [ ${membership.first ? "yes" : "no"} = yes ] || { say "none of the masters has a cluster yet"; return 1; }
   : >begun
-  if [ -n "$answer" ]; then join
-  elif [ ${membership.first ? "yes" : "no"} = yes ]; then begin
-  else say "none of the masters has a cluster yet"; return 1; fi || return 1
+  if [ -n "$answer" ]; then join; else begin; fi || return 1
 fi
 printf '%s\n' ${membership.settings} >member`,
   undo: sh`${resetNode(membership.etcdDir)}
 ${cleanKernel}
-rm -f member
-reset_node
-clean_kernel`,
+${bringCniBack}
+# A host that was refused is still somebody else's node: only what was begun or taken over here is taken back, and where
+# that is cut off, the next one goes on with it.
+if [ -e begun ] || [ -e member ]; then
+  : >begun
+  rm -f member
+  reset_node
+  clean_kernel
+fi
+bring_cni_back`,
   ask: ({ ca = "none" }) => askMasters(membership, ca),
   timeout: 900,
 });

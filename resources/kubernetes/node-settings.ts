@@ -11,8 +11,16 @@ const takenAwayBy = {
   taint: "s/=[^:]*//; s/$/-/",
 } as const;
 
-/** Labels or taints of a node; those that others set stay, and a value from before comes back in the end. */
-export function nodeSettings(node: string, kind: keyof typeof takenAwayBy, wanted: readonly string[]): Step {
+/**
+ * Labels or taints of a node; those that others set stay, and a value from before comes back in the end. What is unwanted goes,
+ * whoever set it.
+ */
+export function nodeSettings(
+  node: string,
+  kind: keyof typeof takenAwayBy,
+  wanted: readonly string[],
+  unwanted: readonly string[] = [],
+): Step {
   const unset = takenAwayBy[kind];
   // An empty value is none.
   const sorted = wanted.map((word) => (kind === "taint" ? word.replace("=:", ":") : word)).sort();
@@ -29,6 +37,7 @@ if [ -f "$entry/ours" ]; then
     case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ! printf '%s\n' "$all" | grep -Fxq -e "$word" || over="$over $word" ;; esac
   done <"$entry/ours"
 fi
+for word in ${unwanted}; do ! printf '%s\n' "$all" | grep -Fxq -e "$word" || over="$over $word"; done
 [ -n "$missing" ] || missing=none
 [ -n "$over" ] || over=none
 kv missing "$missing"; kv over "$over"`,
@@ -43,6 +52,7 @@ if [ -f ours ]; then
     case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ${run} ${kind} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || : ;; esac
   done <ours
 fi
+for word in ${unwanted}; do ${run} ${kind} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || :; done
 printf '%s\n' ${sorted.length === 0 ? "" : sorted} >ours
 [ ${sorted.length} = 0 ] || ${run} ${kind} node ${node} --overwrite ${sorted} >/dev/null`,
     undo: sh`[ -s ${adminConf} ] && [ -f ours ] || exit 0

@@ -3,8 +3,6 @@ import { sh } from "../../provider/shell";
 /** Where the programs of a node stand: apart from those of packages. */
 export const kubeadm = "/usr/local/bin/kubeadm";
 export const adminConf = "/etc/kubernetes/admin.conf";
-/** Where etcd of a cluster that says nothing else keeps its data. */
-export const defaultEtcdDir = "/var/lib/etcd";
 /** What kubeadm is told on a master, kept for later changes. */
 export const kubeadmConf = "/etc/kubernetes/kubexm.yaml";
 /**

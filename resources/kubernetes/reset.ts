@@ -1,16 +1,47 @@
 import { sh } from "../../provider/shell";
 import { criSocket } from "../runtime/paths";
-import { adminConf, defaultEtcdDir, kubeadm } from "./paths";
+import { adminConf, kubeadm } from "./paths";
 
-/** Ends all pods and takes off the host what kubeadm put there. The others have taken it off their lists before. */
-export const resetNode = (etcdDir = defaultEtcdDir) => sh`
+/** What etcd makes in its folder. */
+export const memberIn = (etcdDir: string) => `${etcdDir}/member`;
+
+/**
+ * Ends all pods and takes off the host what kubeadm put there. The others have taken it off their lists before. Where the host
+ * was given an etcd, its member's data goes; whatever else is in that folder is not etcd's.
+ */
+export const resetNode = (etcdDir?: string) => sh`
 reset_node() {
   systemctl stop kubelet 2>/dev/null || :
   # With it kubeadm would ask an API server that may be gone.
   rm -f ${adminConf}
   ${kubeadm} reset -f --cri-socket ${criSocket} --skip-phases=preflight,remove-etcd-member >reset.log 2>&1 || { tail -n 10 reset.log >&2; return 1; }
   rm -f reset.log
-  [ ! -d ${etcdDir} ] || find ${etcdDir} -mindepth 1 -delete
+  ${etcdDir === undefined ? sh`:` : sh`rm -rf --one-file-system -- ${memberIn(etcdDir)}`}
+}`;
+
+const cniDir = "/etc/cni/net.d";
+
+/** Of all network plugins' configurations the first by name counts: one that an earlier installation left, rather than ours. */
+export const setCniAside = sh`
+keep_cni_aside() {
+  for file in cni/*; do gone ${cniDir}/"$(basename "$file")"; done
+}
+set_cni_aside() {
+  for file in ${cniDir}/*; do
+    if [ ! -e "$file" ] && [ ! -L "$file" ]; then continue; fi
+    mkdir -p cni && mv -f -- "$file" cni/ || return 1
+    note "$file of an earlier installation was set aside, and comes back when this node goes"
+  done
+}`;
+
+/** Copies, so that a node which is wanted again after an undo that was cut off knows what is not its own. */
+export const bringCniBack = sh`
+bring_cni_back() {
+  for file in cni/*; do
+    if [ ! -e "$file" ] && [ ! -L "$file" ]; then continue; fi
+    at=${cniDir}/$(basename "$file")
+    mkdir -p ${cniDir} && gone "$at" && cp -a -- "$file" "$at" || return 1
+  done
 }`;
 
 /** Settings of the kernel that kubelet, kube-proxy and flannel change by themselves, and folders they want to be there. */

@@ -11,6 +11,20 @@ const manifests = sh`cat /etc/kubernetes/manifests/kube-apiserver.yaml /etc/kube
 const isFresh = (settings: string) =>
   sh`[ ! -f applied ] && [ "$(cat "$(ledger_of ${memberId})/member" 2>/dev/null)" = ${settings} ]`;
 
+/**
+ * A new certificate of the API server in place of the old one, which stays where it is until then: a run that ends in between
+ * leaves an API server that can be started. kubeadm makes it only where there is none, so in a folder of its own, signed by
+ * the authority that it finds there.
+ */
+const renewCertificate = sh`
+renew_certificate() {
+  pki=/etc/kubernetes/pki fresh=$PWD/pki
+  gone "$fresh" && (umask 077 && mkdir "$fresh") && ln -s $pki/ca.crt $pki/ca.key "$fresh/" || return 1
+  sed "s|^kind: ClusterConfiguration$|&\ncertificatesDir: $fresh|" ${kubeadmConf} >"$fresh/config" || return 1
+  ${kubeadm} init phase certs apiserver --config "$fresh/config" >/dev/null || return 1
+  mv -f "$fresh/apiserver.key" $pki/ && mv -f "$fresh/apiserver.crt" $pki/ && gone "$fresh"
+}`;
+
 /** A running control plane follows its settings; the next master waits until this one is well again. */
 export const controlPlaneSettings = (settings: string): Step => ({
   id: "settings of the control plane",
@@ -18,11 +32,11 @@ export const controlPlaneSettings = (settings: string): Step => ({
   look: sh`applied_for
 if [ "$(cat "$entry/manifests" 2>/dev/null)" = "$(${manifests})" ]; then kv manifests 'as made'; else kv manifests changed; fi`,
   make: sh`${watchControlPlane}
+${renewCertificate}
 if ! { ${isFresh(settings)}; }; then
   before=$(${crictl} ps --name '^kube-apiserver$' -q)
   sum=$(sha256sum </etc/kubernetes/manifests/kube-apiserver.yaml 2>/dev/null || :)
-  rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key
-  ${kubeadm} init phase certs apiserver --config ${kubeadmConf} >/dev/null
+  renew_certificate
   ${kubeadm} init phase control-plane all --config ${kubeadmConf} >/dev/null
   if [ "$sum" != "$(sha256sum </etc/kubernetes/manifests/kube-apiserver.yaml)" ]; then
     left=240

@@ -5,7 +5,7 @@ import { Containerd } from "../containerd";
 import { Images, type ImageArchive } from "../images";
 import { KubernetesPrograms } from "../kubernetes-programs";
 import { archOf, type PreparedMachine, type ReadyMachine, type Surroundings } from "./host";
-import { loginsOf, type registriesOf } from "./registries";
+import { clientsOf, loginsOf, type registriesOf } from "./registries";
 
 export interface EquipmentSettings extends Surroundings {
   sources: pulumi.Input<Sources>;
@@ -46,6 +46,7 @@ export function equip(machine: PreparedMachine, settings: EquipmentSettings): Re
       dataDir: spec.registry.containerdDataDir,
       registries,
       logins: loginsOf(spec),
+      clients: clientsOf(spec),
       config,
       existing,
     },

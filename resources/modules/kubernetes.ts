@@ -4,6 +4,7 @@ import { commaParts, hostsOf, type ClusterHost, type ClusterSpec } from "../conf
 import { Flannel } from "../flannel";
 import { Kubeconfig } from "../kubeconfig";
 import { KubernetesNode } from "../kubernetes-node";
+import { controlPlaneTaint } from "../kubernetes/kubeadm-config";
 import { NodeSettings } from "../node-settings";
 import type { ReadyMachine } from "./host";
 import type { EquipmentSettings } from "./equipment";
@@ -136,8 +137,23 @@ function installNetwork(
   );
 }
 
+/**
+ * A master takes pods of the workload only where it is a worker, too. A host may come to that, or cease to be one, at any time,
+ * and what is written at the host counts in any case.
+ */
+export function taintsOf({
+  about,
+  role,
+  works,
+}: Pick<Node, "role" | "works"> & { about: Pick<ClusterHost, "taints"> }) {
+  const { taints } = about;
+  const written = taints.some((taint) => taint.replace(/=[^:]*/, "") === controlPlaneTaint);
+  if (role === "worker" || written) return { taints };
+  return works ? { taints, without: [controlPlaneTaint] } : { taints: [controlPlaneTaint, ...taints] };
+}
+
 function settleNode(node: Node, first: Node, cluster: string, opts: pulumi.CustomResourceOptions) {
-  const { name, labels, taints } = node.about;
+  const { name, labels } = node.about;
   const role = node.works ? { "node-role.kubernetes.io/worker": "" } : {};
   return new NodeSettings(
     `${cluster}-${name}-settings`,
@@ -146,7 +162,7 @@ function settleNode(node: Node, first: Node, cluster: string, opts: pulumi.Custo
       forget: first.forget || node.forget,
       node: name,
       labels: { ...role, ...labels },
-      taints,
+      ...taintsOf(node),
       network: true,
     },
     opts,

@@ -1,4 +1,5 @@
-import { fail, pass, warn, type Judge } from "./checks";
+import type { Asked } from "./asked";
+import { fail, pass, warn, type Judge, type Verdict } from "./checks";
 import type { Installed, Seen, Socket } from "./seen";
 
 type Group = "kubernetes" | "etcd" | "runtime";
@@ -39,15 +40,16 @@ const textOf = ({ name, path, version }: Installed) => (version === "" ? path : 
 interface Remains {
   readonly group: Group;
   readonly name: string;
+  readonly path: string;
   readonly text: string;
 }
 
 function remains(seen: Seen): Remains[] {
   const things = [...seen.binaries, ...seen.units].flatMap((item): Remains[] => {
     const group = GROUPS[item.name];
-    return group === undefined ? [] : [{ group, name: item.name, text: textOf(item) }];
+    return group === undefined ? [] : [{ group, name: item.name, path: item.path, text: textOf(item) }];
   });
-  const files = seen.left.map((path): Remains => ({ group: groupOfFile(path), name: "", text: path }));
+  const files = seen.left.map((path): Remains => ({ group: groupOfFile(path), name: "", path, text: path }));
   return [...things, ...files].filter(({ group }) => !isOurs(seen, group));
 }
 
@@ -58,21 +60,69 @@ const listed = (all: readonly Remains[]) =>
     .map(({ text }) => text)
     .join(", ") + (all.length > MOST ? ` and ${all.length - MOST} more` : "");
 
-export const judgeExisting: Judge = (seen, { cluster: wanted, runtime, existingRuntime, leftovers }) => {
-  if (!wanted) return undefined;
-  const all = remains(seen);
-  const cluster = all.filter(({ group }) => group !== "runtime");
-  if (cluster.length > 0 && leftovers === "clean")
-    return warn(listed(all), "nothing: it is removed for good (kubernetes.leftovers: clean)");
-  if (cluster.length > 0)
+/** What becomes of what is left of another cluster where it is to be cleaned. */
+type Fate = "goes" | "comes back" | "stays" | "hinders";
+const WORDS: Readonly<Record<Exclude<Fate, "hinders">, string>> = {
+  goes: "the files of the old node are removed for good",
+  "comes back": "what is in /etc/cni/net.d is set aside, and comes back with destroy",
+  stays: "what no node of kubexm uses stays",
+};
+
+/** Only a node of kubeadm can be taken off a host without what set it up. */
+function fateOf({ name, path }: Remains, { etcdDir }: Asked): Fate {
+  // A package lays its own settings over the unit of this name, ours too, and its kubelet would run.
+  if (name === "kubelet" && /^(\/usr)?\/lib\//.test(path)) return "hinders";
+  if (name !== "") return name === "kubelet" || name === "kubeadm" ? "stays" : "hinders";
+  if (path.startsWith("/etc/cni/")) return "comes back";
+  if (path.endsWith("/etcd/member")) return etcdDir !== undefined && path.startsWith(`${etcdDir}/`) ? "goes" : "stays";
+  return /^\/(etc\/kubernetes|var\/lib\/kubelet)\//.test(path) ? "goes" : "hinders";
+}
+
+function judgeCluster(all: readonly Remains[], asked: Asked): Verdict | undefined {
+  if (all.length === 0) return undefined;
+  const fates = new Set(all.map((one) => fateOf(one, asked)));
+  const hindering = all.filter((one) => fateOf(one, asked) === "hinders");
+  if (asked.leftovers === "refuse")
     return fail(
       listed(all),
-      "take the old cluster off first, with what set it up (kubexm destroy, kubeadm reset, k3s-uninstall.sh …), and remove what it leaves; or write kubernetes.leftovers: clean",
+      "take the old cluster off first, with what set it up (kubexm destroy, kubeadm reset, k3s-uninstall.sh …), and remove what it leaves" +
+        (hindering.length > 0 ? "" : "; or write kubernetes.leftovers: clean"),
     );
-  if (all.length === 0) return pass(seen.ledger.length === 0 ? "none" : "none but kubexm's own");
+  if (hindering.length > 0)
+    return fail(
+      listed(hindering),
+      "kubernetes.leftovers: clean takes off a node of kubeadm only; remove these with what set them up (k3s-uninstall.sh, k0s reset, the package manager …)",
+    );
+  const words = Object.entries(WORDS).flatMap(([fate, text]) => (fates.has(fate as Fate) ? [text] : []));
+  return warn(listed(all), `nothing: ${words.join(", ")} (kubernetes.leftovers: clean)`);
+}
+
+function judgeRuntime(all: readonly Remains[], { runtime, existingRuntime }: Asked): Verdict | undefined {
+  if (all.length === 0) return undefined;
   if (runtime === "containerd" && existingRuntime === "refuse")
     return fail(listed(all), "remove it; or write adopt or replace to kubernetes.containerRuntime.containerd.existing");
   return warn(listed(all), `nothing: ${runtime} is set up beside it, or in its place (${existingRuntime})`);
+}
+
+/** A runtime stays where a cluster is cleaned: each is judged by itself, and the graver says what is to be done. */
+export const judgeExisting: Judge = (seen, asked) => {
+  if (!asked.cluster) return undefined;
+  const all = remains(seen);
+  const ofRuntime = ({ group }: Remains) => group === "runtime";
+  const verdicts = [
+    judgeCluster(
+      all.filter((one) => !ofRuntime(one)),
+      asked,
+    ),
+    judgeRuntime(all.filter(ofRuntime), asked),
+  ].flatMap((verdict) => verdict ?? []);
+  const failed = verdicts.filter(({ result }) => result === "fail");
+  const [first, ...more] = failed.length > 0 ? failed : verdicts;
+  if (first === undefined) return pass(seen.ledger.length === 0 ? "none" : "none but kubexm's own");
+  return more.reduce(
+    (one, { found, fix }) => ({ ...one, found: `${one.found}, ${found}`, fix: `${one.fix ?? ""}; ${fix ?? ""}` }),
+    first,
+  );
 };
 
 /** Programs that listen in a cluster, by the group whose ledger entries make them ours. */

@@ -34,7 +34,7 @@ const machine = sh`
 r hostname /proc/sys/kernel/hostname; r kernel /proc/sys/kernel/osrelease; r uuid /sys/class/dmi/id/product_uuid
 r selinux /sys/fs/selinux/enforce; r init /proc/1/comm; r container /run/systemd/container
 IFS= read -r h </proc/sys/kernel/hostname
-while read -r a names; do case $a in 127.* | ::1) case " ${shell("${names%%#*}")} " in *[[:space:]]"$h"[[:space:]]*) p loopback "$a" ;; esac ;; esac; done 2>/dev/null </etc/hosts
+while read -r a names; do case $a in 127.* | ::1) case " ${literal("${names%%#*}")} " in *[[:space:]]"$h"[[:space:]]*) p loopback "$a" ;; esac ;; esac; done 2>/dev/null </etc/hosts
 p arch "$(uname -m)"; p cpus "$(nproc)"
 while read -r k v _; do [ "$k" != MemTotal: ] || p memoryKiB "$v"; done </proc/meminfo
 r limit /sys/fs/cgroup/memory.max; r limit /sys/fs/cgroup/memory/memory.limit_in_bytes

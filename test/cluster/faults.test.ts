@@ -39,6 +39,10 @@ const mountAll = Object.entries(SMALL)
   .join(" && ");
 const enlarge = (path: keyof typeof SMALL) => `mount -o remount,size=3g ${path}`;
 
+/** What the network plugin of another cluster left, which would be taken before ours. */
+const CALICO = "/etc/cni/net.d/10-calico.conflist";
+const leaveCalico = `mkdir -p /etc/cni/net.d && echo '{"cniVersion":"0.3.1","name":"theirs","plugins":[{"type":"calico"}]}' >${CALICO}`;
+
 /** What tells a node of some other cluster. */
 const FOREIGN = `mkdir -p /etc/kubernetes/pki && echo theirs >/etc/kubernetes/pki/ca.crt && echo theirs >/etc/kubernetes/kubelet.conf`;
 
@@ -46,7 +50,7 @@ const stages: readonly Stage[] = [
   {
     name: "the connection is lost during kubeadm init: the next up goes on",
     act: async (cluster) => {
-      const { kubexm, start, host } = cluster;
+      const { kubexm, kubectl, start, host } = cluster;
       const run = start(["up"]);
       await during(run, runs(cluster, "m1", "kubeadm init"));
       await sleep(2000);
@@ -54,13 +58,15 @@ const stages: readonly Stage[] = [
       assert.equal(await run.ended, 1, run.printed());
       assert.match(run.printed(), /m1 › KubernetesNode .* › membership in the cluster: the connection to .* broke/);
       await kubexm(["up"]);
+      const tokens = "-n kube-system get secrets --field-selector type=bootstrap.kubernetes.io/token -o name";
+      assert.equal(await kubectl(tokens), "");
       await isWhole(cluster, ["m1", "w1"], ["m1"]);
     },
   },
   {
     name: "a node of another cluster with a full disk: both are told before anything is changed",
     act: async ({ kubexm, edit, host, differences, remember }) => {
-      await labExec(host("w2"), `${FOREIGN} && ${mountAll}`);
+      await labExec(host("w2"), `${FOREIGN} && ${leaveCalico} && ${mountAll}`);
       await remember("w2");
       edit((spec) => addHost(spec, host("w2"), "worker"));
       const told = await kubexm(["up"], 1);
@@ -83,16 +89,34 @@ const stages: readonly Stage[] = [
     },
   },
   {
-    name: "a node of another cluster is refused, and cleaned on request",
+    name: "a node of another cluster is refused, then dropped: it is left alone",
     act: async (cluster) => {
-      const { kubexm, edit } = cluster;
+      const { kubexm, edit, host, differences } = cluster;
       const told = await kubexm(["up"], 1);
       assert.match(told, /this host is or was a node of another cluster: \/etc\/kubernetes\/kubelet\.conf/);
-      edit((spec) => Object.assign(spec.kubernetes, { leftovers: "clean" }));
-      assert.match(
-        await kubexm(["up"]),
-        /what an earlier installation left was removed: \/etc\/kubernetes\/kubelet\.conf/,
+      edit((spec) => dropHost(spec, "w2"));
+      await kubexm(["up"]);
+      assert.equal(await differences("w2"), "");
+      await labExec(
+        host("w2"),
+        "grep -qx theirs /etc/kubernetes/kubelet.conf && grep -qx theirs /etc/kubernetes/pki/ca.crt",
       );
+      await isWhole(cluster, ["m1", "w1"], ["m1"]);
+    },
+  },
+  {
+    name: "a node of another cluster is cleaned on request",
+    act: async (cluster) => {
+      const { kubexm, edit, host } = cluster;
+      edit((spec) => {
+        addHost(spec, host("w2"), "worker");
+        Object.assign(hostIn(spec, "w2"), { ignorePreflight: ["disk"] });
+        Object.assign(spec.kubernetes, { leftovers: "clean" });
+      });
+      const told = await kubexm(["up"]);
+      assert.match(told, /what an earlier installation left was removed: \/etc\/kubernetes\/kubelet\.conf/);
+      assert.match(told, new RegExp(`${CALICO} of an earlier installation was set aside`));
+      assert.equal((await labExec(host("w2"), "ls /etc/cni/net.d")).stdout.trim(), "10-flannel.conflist");
       await isWhole(cluster, ["m1", "w1", "w2"], ["m1"]);
     },
   },
@@ -120,10 +144,10 @@ const stages: readonly Stage[] = [
       assert.ok(await run.kill(), run.printed());
       await kubexm(["up"]);
       await isWhole(cluster, ["m1", "w1"], ["m1"]);
-      // Of the other cluster nothing but its empty folders is left.
+      // Of the other cluster nothing but its empty folders is left, and what was set aside.
       await labExec(host("w2"), `cd / && rmdir /etc/kubernetes/pki && ${FOREIGN}`);
       assert.equal(await differences("w2"), "");
-      await labExec(host("w2"), `rm -r /etc/kubernetes && umount ${Object.keys(SMALL).join(" ")}`);
+      await labExec(host("w2"), `rm -r /etc/kubernetes ${CALICO} && umount ${Object.keys(SMALL).join(" ")}`);
     },
   },
   {

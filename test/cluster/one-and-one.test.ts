@@ -111,6 +111,19 @@ const stages: readonly Stage[] = [
     },
   },
   {
+    name: "a master that becomes a worker, too, takes pods, and none when it is a master only again",
+    act: async ({ kubexm, kubectl, edit }) => {
+      const taints = () => kubectl("get node m1 -o 'jsonpath={.spec.taints[*].key}'");
+      assert.equal(await taints(), "node-role.kubernetes.io/control-plane");
+      edit((spec) => spec.roleGroups.worker.push("m1"));
+      await kubexm(["up"]);
+      assert.equal(await taints(), "");
+      edit((spec) => (spec.roleGroups.worker = spec.roleGroups.worker.filter((name) => name !== "m1")));
+      await kubexm(["up"]);
+      assert.equal(await taints(), "node-role.kubernetes.io/control-plane");
+    },
+  },
+  {
     name: "registries change without a restart; kube-proxy and containerd's version change, and containers run on",
     act: async ({ kubexm, kubectl, edit, host }) => {
       const seen = async (command: string) => (await labExec(host("w1"), command)).stdout;

@@ -162,6 +162,24 @@ function startRun([program = "", ...args]: readonly string[], cwd: string): Runn
   };
 }
 
+/** When each token expires by which a host can join. */
+async function tokensOf({ kubectl }: TestCluster): Promise<Date[]> {
+  const all = await kubectl(
+    "-n kube-system get secrets --field-selector type=bootstrap.kubernetes.io/token -o 'jsonpath={range .items[*]}{.data.expiration}{\"\\n\"}{end}'",
+  );
+  return all
+    .split("\n")
+    .filter(Boolean)
+    .map((text) => new Date(Buffer.from(text, "base64").toString()));
+}
+
+/** That of a join which was killed lives on for its quarter of an hour; the one of a day that kubeadm init makes may not. */
+async function noTokenStays(cluster: TestCluster): Promise<void> {
+  const end = Date.now() + 15 * 60_000;
+  const late = (await tokensOf(cluster)).filter((expires) => !(expires.getTime() <= end));
+  assert.deepEqual(late, [], "tokens that live longer than a join may take");
+}
+
 /** What nothing may be left half in: exactly these nodes, ready and taking pods, and exactly these members of etcd. */
 export async function isWhole(cluster: TestCluster, nodes: readonly string[], masters: readonly string[]) {
   const { kubexm, kubectl } = cluster;
@@ -174,6 +192,7 @@ export async function isWhole(cluster: TestCluster, nodes: readonly string[], ma
     nodes.toSorted().map((name) => `${name} Ready`),
   );
   assert.equal(await members(cluster, masters[0] ?? ""), masters.toSorted().join(" "));
+  await noTokenStays(cluster);
   await kubexm(["up", "--refresh", "--expect-no-changes"]);
 }
 

@@ -1,4 +1,14 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Remote } from "../../provider/ssh/remote";
@@ -8,13 +18,17 @@ import { execRemote } from "./exec-remote";
  * A host for what no lab host has: a folder stands for its root, and programs of the test's own stand before the real
  * ones. Absolute paths that begin like one of these are moved into it, in scripts of the engine as in those of the test.
  */
-const MOVED = ["etc", "run", "var/lib/kubexm", "usr/lib/systemd", "lib/modules", "proc/sys", "proc/swaps", "sys"];
+const MOVED = [
+  ...["etc", "run", "var/lib/kubexm", "var/lib/etcd", "usr/lib/systemd", "usr/local/bin"],
+  ...["lib/modules", "proc/sys", "proc/swaps", "sys"],
+];
 
 export interface FakeHost {
   readonly remote: Remote;
   /** What the fake programs were asked to do. */
   readonly calls: () => string[];
   readonly read: (path: string) => string;
+  readonly has: (path: string) => boolean;
   readonly end: () => void;
 }
 
@@ -52,7 +66,10 @@ export function fakeHost(
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   };
-  for (const folder of ["etc", "run", "var/lib", "proc/sys"]) mkdirSync(join(root, folder), { recursive: true });
+  for (const folder of ["etc", "run", "var/lib", "proc/sys", "usr/local"])
+    mkdirSync(join(root, folder), { recursive: true });
+  // Programs that are called by their full path are those of the test, too.
+  symlinkSync("../../bin", join(root, "usr/local/bin"));
   put("calls", "");
   put("runner", runner(root, "rpm" in programs));
   for (const [path, text] of Object.entries(files)) put(path, text);
@@ -68,6 +85,7 @@ export function fakeHost(
         .split("\n")
         .filter((line) => line !== ""),
     read: (path) => readFileSync(join(root, path), "utf8"),
+    has: (path) => existsSync(join(root, path)),
     end: () => rmSync(root, { recursive: true, force: true }),
   };
 }

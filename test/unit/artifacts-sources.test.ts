@@ -216,3 +216,20 @@ test("a version that upstream does not have is refused with those there are", as
     /^ArgumentError: "1\.35\.99": there is no kubelet of this version .*; there are 1\.35\.0, .*1\.35\.8$/m,
   );
 });
+
+test("what is needed perhaps is asked of mirrors with checksums of their own, and may be missing", async () => {
+  const arm = { ...kubelet, arch: "arm64" };
+  const mirror = async (listener: Parameters<typeof serve>[0]) =>
+    sourcesFor({ zone: "", mirrors: { files: [{ url: await serve(listener), ownChecksums: true }] } }, [], [arm]);
+  assert.deepEqual((await mirror(says(`${A}\n`))).checksums, { "kubelet/1.35.4/arm64": A });
+  assert.deepEqual((await mirror(page)).checksums, {});
+  // A version without a pinned checksum: upstream, which cannot be reached here, is not asked.
+  const odd = { ...arm, version: "1.35.99" };
+  const url = await serve(status(404));
+  const { checksums, published } = await sourcesFor(
+    { zone: "", mirrors: { files: [{ url, ownChecksums: true }] } },
+    [],
+    [odd],
+  );
+  assert.deepEqual([checksums, published], [{}, {}]);
+});

@@ -57,8 +57,8 @@ describe("containerd's configuration", () => {
 });
 
 describe("registries", () => {
-  const hosts = (name: string, about: Parameters<typeof registry.parse>[0], logins = {}) => {
-    const steps = registryFiles(name, registry.parse(about), logins);
+  const hosts = (name: string, about: Parameters<typeof registry.parse>[0], logins = {}, clients = {}) => {
+    const steps = registryFiles(name, registry.parse(about), { logins, clients });
     const file = steps.find(({ id }) => id.endsWith("hosts.toml"));
     return { tree: parse(file?.shown?.text ?? ""), steps, secret: file?.shown?.secret };
   };
@@ -83,9 +83,23 @@ describe("registries", () => {
     assert.ok(steps.some(({ id }) => id === `path ${path}`));
   });
   test("insecure: plain HTTP, or an unknown certificate", () => {
-    assert.ok(at(hosts("r:5000", { own: { url: "http://r:5000" } }).tree, "host", "http://r:5000"));
-    const { tree } = hosts("r", { own: { url: "https://r", skipVerify: true } });
+    assert.ok(at(hosts("r:5000", { own: [{ url: "http://r:5000" }] }).tree, "host", "http://r:5000"));
+    const { tree } = hosts("r", { own: [{ url: "https://r", skipVerify: true }] });
     assert.equal(at(tree, "host", "https://r", "skip_verify"), true);
+  });
+  test("insecure, and nobody has said how: an unknown certificate before plain HTTP", () => {
+    const { tree } = hosts("r:5000", { own: [{ url: "https://r:5000", skipVerify: true }, { url: "http://r:5000" }] });
+    assert.deepEqual(Object.keys(tree["host"] as Table), ["https://r:5000", "http://r:5000"]);
+  });
+  test("a certificate is shown to the registry itself, not to its mirrors, and its key is a secret", () => {
+    const clients = { "r.example": [{ cert: "CERT", key: "KEY" }] };
+    const { tree, steps } = hosts("r.example", { places: [{ url: "https://m" }] }, {}, clients);
+    const at0 = (end: string) => `/etc/containerd/certs.d/r.example/client-0.${end}`;
+    assert.deepEqual(at(tree, "host", "https://r.example", "client"), [[at0("cert"), at0("key")]]);
+    assert.equal(at(tree, "host", "https://m", "client"), undefined);
+    const key = steps.find(({ id }) => id === `path ${at0("key")}`);
+    assert.equal(key?.shown?.secret, true);
+    assert.equal(key.want["mode"], "600");
   });
   test("a login is sent, and the file is a secret", () => {
     const { tree, secret } = hosts("r.example", {}, { "r.example": { username: "u", password: "p" } });

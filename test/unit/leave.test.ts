@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -34,7 +34,11 @@ function masters(kubectl: string, etcdctl = "") {
       Promise.resolve(execRemote(name, ["env"])),
     );
   };
-  return { letGo, tries: (name: string) => readFileSync(join(dir, name), "utf8").trim().split("\n").length };
+  return {
+    letGo,
+    tries: (name: string) => readFileSync(join(dir, name), "utf8").trim().split("\n").length,
+    has: (name: string) => existsSync(join(dir, name)),
+  };
 }
 
 const held = "echo x >>drains; echo 'Cannot evict pod as it would violate the pod disruption budget' >&2; exit 1";
@@ -66,5 +70,18 @@ test("a majority that would be lost is a no of all masters", async () => {
 *"endpoint health"*) echo 'https://n1:2379 is healthy' ;;`,
   );
   await assert.rejects(letGo("master"), /refused[^]*only 0 of 1 members of etcd would be healthy/);
+  assert.equal(tries("asked"), 1);
+});
+
+test("a member that dies while the node is drained: it is asked again, and neither node nor member is touched", async () => {
+  const { letGo, tries, has } = masters(
+    "*readyz*) echo x >>asked ;;\n*drain*) : >drained ;;\n*'delete node'*) : >deleted ;;",
+    `*"member list"*) printf '%s\n' '1, started, n1, p, https://n1:2379, false' '2, started, m1, p, https://m1:2379, false' '3, started, m2, p, https://m2:2379, false' ;;
+*"endpoint health"*) echo 'https://n1:2379 is healthy'; echo 'https://m1:2379 is healthy'; [ -e drained ] || echo 'https://m2:2379 is healthy' ;;
+*"member remove"*) : >removed ;;`,
+  );
+  await assert.rejects(letGo("master"), /refused[^]*only 1 of 2 members[^]*kubectl uncordon n1/);
+  assert.ok(has("drained"));
+  assert.deepEqual([has("deleted"), has("removed")], [false, false]);
   assert.equal(tries("asked"), 1);
 });

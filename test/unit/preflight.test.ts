@@ -74,6 +74,8 @@ const listens = (port: number, protocol = "tcp", program?: string): Partial<Seen
 });
 const room = (path: string, mount: string, freeGiB: number) => ({ path, mount, freeGiB });
 const runtime = { binaries: [thing("containerd", "/usr/bin/containerd", "containerd 1.7.2")] };
+const oldNode = { left: ["/etc/kubernetes/admin.conf", "/var/lib/etcd/member"] };
+const clean = { leftovers: "clean" } as const;
 const ours = (...ledger: string[]) => ({ ledger });
 
 /** Check, what is otherwise on the host, what is otherwise asked, the result (nothing: it does not concern the host). */
@@ -156,6 +158,22 @@ const CASES: readonly [Check, Partial<Seen>, Partial<Asked>, Row["result"] | "no
     "pass",
   ],
   ["existing", { left: ["/etc/kubernetes/admin.conf"] }, { cluster: false }, "none"],
+  ["existing", oldNode, clean, "warn", /admin\.conf, \/var\/lib\/etcd\/member/],
+  ["existing", { left: ["/etc/cni/net.d/10-calico.conflist"] }, clean, "warn", /10-calico/],
+  ["existing", { units: [thing("kubelet", "/etc/systemd/system/kubelet.service")] }, clean, "warn"],
+  ["existing", { units: [thing("kubelet", "/usr/lib/systemd/system/kubelet.service")] }, clean, "fail"],
+  ["existing", { units: [thing("k3s", "/etc/systemd/system/k3s.service")] }, clean, "fail", /k3s/],
+  ["existing", { left: ["/etc/kubernetes/admin.conf", "/var/lib/rancher"] }, clean, "fail", /^\/var\/lib\/rancher$/],
+  ["existing", { binaries: [thing("etcd", "/usr/bin/etcd", "3.4.9")] }, clean, "fail", /3\.4\.9/],
+  [
+    "existing",
+    { ...oldNode, ...runtime },
+    clean,
+    "fail",
+    /^\/usr\/bin\/containerd \(containerd: containerd 1\.7\.2\)$/,
+  ],
+  ["existing", { ...oldNode, ...runtime }, { ...clean, existingRuntime: "adopt" }, "warn", /admin\.conf.*containerd/],
+  ["existing", { ...oldNode, ...runtime }, { existingRuntime: "adopt" }, "fail", /admin\.conf, [^ ]*member$/],
   ["ports", {}, {}, "pass"],
   ["ports", listens(6443, "tcp", "nginx"), {}, "fail", /6443\/tcp by nginx \(PID 7\)/],
   ["ports", listens(2380, "tcp", "etcd"), {}, "fail", /by etcd/],
@@ -205,6 +223,19 @@ describe("one host by itself", () => {
     Reflect.deleteProperty(blind, "sockets");
     const row = judgeHost("m1", blind, asked).find(({ check }) => check === "ports");
     assert.equal(row?.result, "warn");
+  });
+
+  test("what is left of another cluster: what becomes of it is said as it is", () => {
+    const fixOf = (left: string[], more: Partial<Asked>) =>
+      judgeHost("m1", { ...seen, left }, { ...asked, ...more }).find(({ check }) => check === "existing")?.fix ?? "";
+    const all = [...oldNode.left, "/etc/cni/net.d/10-calico.conflist"];
+    assert.match(fixOf(all, clean), /removed for good, .*net\.d is set aside, and comes back with destroy \(/);
+    assert.match(
+      fixOf(["/var/lib/etcd/member"], { ...clean, etcdDir: "/data/etcd" }),
+      /^nothing: what no node .* stays/,
+    );
+    assert.match(fixOf(all, {}), /or write kubernetes\.leftovers: clean$/);
+    assert.doesNotMatch(fixOf([...all, "/var/lib/k0s"], {}), /leftovers: clean/);
   });
 
   test("a failure that is ignored is a warning, and says so", () => {

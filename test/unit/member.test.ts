@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { revert } from "../../provider/engine";
+import { member, type Membership } from "../../resources/kubernetes/member";
+import { fakeHost, type FakeHost } from "../harness/fake-host";
+import { context, converge, raw, work } from "../harness/step-cases";
+
+const membership: Membership = {
+  name: "m1",
+  tainted: true,
+  ignored: [],
+  endpoint: "lb:6443",
+  local: { address: "192.0.2.1", port: 6443 },
+  first: true,
+  masters: [],
+  etcdDir: "/run/data/etcd",
+  settings: "abc",
+  leftovers: "refuse",
+};
+
+/** What kubeadm does to files; a file `broken` lets its init fail half-way, as a kill would. */
+const kubeadm = `K="$ROOT/etc/kubernetes"
+case "$*" in
+init*)
+  mkdir -p "$K/pki" "$K/manifests" "$ROOT/run/data/etcd/member"
+  for file in pki/ca.crt manifests/etcd.yaml kubelet.conf admin.conf; do echo ours >"$K/$file"; done
+  [ ! -e "$ROOT/run/broken" ] || { rm "$ROOT/run/broken"; echo 'timed out' >&2; exit 1; } ;;
+reset*)
+  [ ! -e "$ROOT/run/stuck" ] || { echo 'will not reset' >&2; exit 1; }
+  rm -rf "$K/pki" "$K/manifests" "$K/kubelet.conf" "$K/admin.conf" ;;
+esac`;
+
+/** This machine's own rules and interfaces are out of reach. */
+const tables = ["iptables", "ip6tables", "iptables-legacy", "ip6tables-legacy"].map((name) => `${name}-save`);
+const harmless = Object.fromEntries([...tables, "ip", "nft", "crictl"].map((name) => [name, ":"]));
+
+const THEIRS = { "etc/kubernetes/kubelet.conf": "theirs\n", "etc/kubernetes/pki/ca.crt": "theirs\n" };
+
+async function on(files: Readonly<Record<string, string>>, use: (host: FakeHost) => Promise<void>) {
+  const host = fakeHost(files, { ...harmless, kubeadm, kubectl: ":" });
+  try {
+    await use(host);
+  } finally {
+    host.end();
+  }
+}
+
+const join = ({ remote }: FakeHost, more: Partial<Membership> = {}) =>
+  converge(remote, work("node", [member({ ...membership, ...more })]));
+const drop = ({ remote }: FakeHost) => revert(remote, "node", false, context("node"));
+const resets = ({ calls }: FakeHost) => calls().filter((call) => call.startsWith("kubeadm reset")).length;
+
+describe("what is taken back of a node", () => {
+  test("nothing of a host that was refused: it is somebody else's node", () =>
+    on(THEIRS, async (host) => {
+      await assert.rejects(join(host), /node of another cluster: \/etc\/kubernetes\/kubelet\.conf/);
+      await drop(host);
+      assert.equal(resets(host), 0);
+      assert.equal(host.read("etc/kubernetes/kubelet.conf"), "theirs\n");
+      assert.equal(host.read("etc/kubernetes/pki/ca.crt"), "theirs\n");
+    }));
+  test("nothing of a host that had nobody to join", () =>
+    on({}, async (host) => {
+      await assert.rejects(join(host, { first: false }), /none of the masters has a cluster yet/);
+      await drop(host);
+      assert.equal(resets(host), 0);
+    }));
+  test("a node that was only half made", () =>
+    on({ "run/broken": "" }, async (host) => {
+      await assert.rejects(join(host), /timed out/);
+      await drop(host);
+      assert.equal(resets(host), 1);
+      assert.ok(!host.has("etc/kubernetes/kubelet.conf"));
+    }));
+  test("a node", () =>
+    on({}, async (host) => {
+      await join(host);
+      await drop(host);
+      assert.equal(resets(host), 1);
+      assert.ok(!host.has("etc/kubernetes/kubelet.conf"));
+    }));
+});
+
+describe("what another network plugin left is in the way of ours", () => {
+  const calico = { "etc/cni/net.d/10-calico.conflist": "theirs\n", "etc/cni/net.d/calico-kubeconfig": "theirs\n" };
+  const cni = ({ has }: FakeHost) => Object.keys(calico).filter(has).length;
+  test("where it is to be cleaned it is set aside, and comes back when the node goes", () =>
+    on({ ...THEIRS, ...calico }, async (host) => {
+      await join(host, { leftovers: "clean" });
+      assert.equal(cni(host), 0);
+      await host.remote.run(raw("echo ours >/etc/cni/net.d/10-calico.conflist"));
+      await drop(host);
+      assert.equal(cni(host), 2);
+      assert.equal(host.read("etc/cni/net.d/10-calico.conflist"), "theirs\n");
+    }));
+  test("and aside again where that was cut off, and the node is wanted after all", () =>
+    on({ ...THEIRS, ...calico }, async (host) => {
+      await join(host, { leftovers: "clean" });
+      await host.remote.run(raw("echo theirs >/etc/cni/net.d/calico-kubeconfig; rm /etc/kubernetes/kubelet.conf"));
+      await join(host, { leftovers: "clean" });
+      assert.equal(cni(host), 0);
+      await drop(host);
+      assert.equal(cni(host), 2);
+    }));
+  test("a running plugin alone does not have the host reset", () =>
+    on(calico, async (host) => {
+      await join(host, { leftovers: "clean" });
+      assert.deepEqual([cni(host), resets(host)], [0, 0]);
+    }));
+  test("it stays where nothing is to be cleaned", () =>
+    on(calico, async (host) => {
+      await join(host);
+      assert.equal(cni(host), 2);
+    }));
+  test("it comes back even if the node was never begun", () =>
+    on({ ...THEIRS, ...calico, "run/stuck": "" }, async (host) => {
+      await assert.rejects(join(host, { leftovers: "clean" }), /will not reset/);
+      await drop(host);
+      assert.equal(cni(host), 2);
+    }));
+});
+
+describe("the token of a day that kubeadm init makes goes at once", () => {
+  const deleted = ({ calls }: FakeHost) => calls().filter((call) => /^kubectl .*delete secrets .*bootstrap/.test(call));
+  test("after the first try", () =>
+    on({}, async (host) => {
+      await join(host);
+      assert.equal(deleted(host).length, 1);
+    }));
+  test("after one that went on with what an earlier one made", () =>
+    on({ "run/broken": "" }, async (host) => {
+      await assert.rejects(join(host), /timed out/);
+      assert.equal(deleted(host).length, 0);
+      await join(host);
+      assert.equal(resets(host), 0);
+      assert.equal(deleted(host).length, 1);
+    }));
+});
+
+describe("etcd's folder", () => {
+  const backup = { "run/data/etcd/backup/of-mine": "theirs\n" };
+  const kept = (host: FakeHost) => assert.equal(host.read("run/data/etcd/backup/of-mine"), "theirs\n");
+
+  test("with something else in it is refused in words, nothing is begun, and all of it stays", () =>
+    on(backup, async (host) => {
+      await assert.rejects(join(host), /in \/run\/data\/etcd, which is not empty: backup[^]*\/run\/data\/etcd\/etcd/);
+      await assert.rejects(join(host, { leftovers: "clean" }), /which is not empty/);
+      await drop(host);
+      kept(host);
+      assert.deepEqual(
+        host.calls().filter((call) => call.startsWith("kubeadm")),
+        [],
+      );
+    }));
+  test("is filled where kubeadm was told to, and only etcd's own data goes again", () =>
+    on(backup, async (host) => {
+      await join(host, { ignored: ["DirAvailable--run-data-etcd"] });
+      assert.ok(host.has("run/data/etcd/member"));
+      await drop(host);
+      assert.ok(!host.has("run/data/etcd/member"));
+      kept(host);
+    }));
+  test("keeps what came into it beside the data of a try that failed", () =>
+    on({ "run/broken": "" }, async (host) => {
+      await assert.rejects(join(host), /timed out/);
+      await host.remote.run(raw("mkdir /run/data/etcd/backup && echo theirs >/run/data/etcd/backup/of-mine"));
+      await join(host);
+      await drop(host);
+      kept(host);
+    }));
+  test("is nothing to a host that was given no etcd", () =>
+    on({ "var/lib/etcd/member/theirs": "theirs\n" }, async (host) => {
+      const worker = { ...membership };
+      Reflect.deleteProperty(worker, "etcdDir");
+      const wanted = work("node", [member(worker)]);
+      await converge(host.remote, wanted);
+      await drop(host);
+      assert.equal(host.read("var/lib/etcd/member/theirs"), "theirs\n");
+    }));
+});

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { revert } from "../../provider/engine";
+import { controlPlaneTaint } from "../../resources/kubernetes/kubeadm-config";
+import { nodeSettings } from "../../resources/kubernetes/node-settings";
+import { taintsOf } from "../../resources/modules/kubernetes";
+import { fakeHost, type FakeHost } from "../harness/fake-host";
+import { context, converge, differing, work } from "../harness/step-cases";
+
+/** Keeps the taints of the one node there is as lines of a file. */
+const kubectl = `at="$ROOT/run/taints"
+case "$*" in
+*"get node m1 -o name") echo node/m1 ;;
+*"get node m1 -o go-template"*) cat "$at" ;;
+*"taint node m1 --overwrite "*) for word; do case $word in *:No*) echo "$word" >>"$at" ;; esac; done ;;
+*"taint node m1 "*)
+  for word; do :; done
+  grep -Fxq -e "\${word%-}" "$at" || { echo "taint not found" >&2; exit 1; }
+  grep -Fxv -e "\${word%-}" "$at" >"$at.new"
+  mv "$at.new" "$at" ;;
+esac`;
+
+const THEIRS = "example.com/maintenance:NoExecute";
+
+async function on(taints: readonly string[], use: (host: FakeHost) => Promise<void>) {
+  const files = { "etc/kubernetes/admin.conf": "x", "run/taints": taints.map((taint) => `${taint}\n`).join("") };
+  const host = fakeHost(files, { kubectl });
+  try {
+    await use(host);
+  } finally {
+    host.end();
+  }
+}
+
+const [tainted, works] = [
+  taintsOf({ role: "master", works: false, about: { taints: [] } }),
+  taintsOf({ role: "master", works: true, about: { taints: [] } }),
+];
+const wanted = ({ taints, without = [] }: ReturnType<typeof taintsOf>) =>
+  work("settings", [nodeSettings("m1", "taint", taints, without)]);
+const now = (host: FakeHost) => host.read("run/taints").split("\n").filter(Boolean).sort();
+
+describe("the taint of a control plane follows its groups while it runs", () => {
+  test("what kubeadm set is what is wanted", () =>
+    on([controlPlaneTaint], async ({ remote }) => {
+      assert.deepEqual(await converge(remote, wanted(tainted)), []);
+    }));
+  test("a master that becomes a worker, too, loses the one that kubeadm set; what others set stays", () =>
+    on([controlPlaneTaint, THEIRS], async (host) => {
+      await converge(host.remote, wanted(tainted));
+      await converge(host.remote, wanted(works));
+      assert.deepEqual(now(host), [THEIRS]);
+      assert.deepEqual(await converge(host.remote, wanted(works)), []);
+    }));
+  test("a master that is no worker any more gets it, and by hand it does not go unseen", () =>
+    on([THEIRS], async (host) => {
+      await converge(host.remote, wanted(works));
+      await converge(host.remote, wanted(tainted));
+      assert.deepEqual(now(host), [THEIRS, controlPlaneTaint]);
+      await converge(host.remote, wanted(works));
+      assert.deepEqual(now(host), [THEIRS]);
+      assert.deepEqual(await differing(host.remote, wanted(tainted)), ["taints of node m1"]);
+    }));
+  test("its own are taken back with it", () =>
+    on([THEIRS], async (host) => {
+      await converge(host.remote, wanted(tainted));
+      await revert(host.remote, "settings", false, context("settings"));
+      assert.deepEqual(now(host), [THEIRS]);
+    }));
+});
+
+test("workers have the taints that are written; the one of a control plane can be written, too", () => {
+  const of = (role: "master" | "worker", works: boolean, ...taints: string[]) =>
+    taintsOf({ role, works, about: { taints } });
+  assert.deepEqual(of("worker", true, "a=b:NoSchedule"), { taints: ["a=b:NoSchedule"] });
+  assert.deepEqual(of("master", false, "a=b:NoSchedule"), { taints: [controlPlaneTaint, "a=b:NoSchedule"] });
+  for (const written of [controlPlaneTaint, controlPlaneTaint.replace(":", "=mine:")])
+    assert.deepEqual(of("master", true, written), { taints: [written] });
+});
