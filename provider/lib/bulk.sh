@@ -28,9 +28,9 @@ bulk_package() { # NAME…
     apt) dpkg-query -W -f '${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\n' -- "$@" 2>/dev/null || [ $? = 1 ] ;;
     *)
       rows=$(rpm -q --qf '%{NAME} %{VERSION}-%{RELEASE} install installed\n' -- "$@") || [ $? -le $# ] || return 1
-      printf '%s\n' "$rows"
+      printf '%s\n' "$rows" | tell_kept
       for name; do
-        case $nl$rows in *"$nl$name "*) ;; *) provided_package "$name" "$name %{VERSION}-%{RELEASE} install installed" ;; esac
+        case $nl$rows in *"$nl$name "*) ;; *) provided_package "$name" "$name %{VERSION}-%{RELEASE} install installed" | tell_kept ;; esac
       done
       ;;
   esac

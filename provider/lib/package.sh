@@ -67,9 +67,37 @@ install_packages() { # NAME[=VERSION]…
       # shellcheck disable=SC2086
       quietly $apt install $more "$@" || { quietly $apt update && quietly $apt install $more "$@"; } || return 1
       ;;
-    *) quietly dnf -y install "$@" || quietly yum -y install "$@" || return 1 ;;
+    *)
+      for wanted; do
+        shift
+        case $wanted in *=*) set -- "$@" "${wanted%%=*}-${wanted#*=}" ;; *) set -- "$@" "$wanted" ;; esac
+      done
+      quietly dnf -y install "$@" || quietly yum -y install "$@" || return 1
+      ;;
   esac
   note_new
+}
+is_kept() { # NAME: in the version it has, by dnf's plugin or by dnf 5
+  grep -qs "^!\{0,1\}$1-[0-9][0-9]*:" /etc/dnf/plugins/versionlock.list || grep -qsx "name = \"$1\"" /etc/dnf/versionlock.toml
+}
+tell_kept() { # rows of rpm's packages, like those of apt
+  while read -r name version want status; do
+    if is_kept "$name"; then want=hold; fi
+    printf '%s %s %s %s\n' "$name" "$version" "$want" "$status"
+  done
+}
+hold_package() { # NAME yes|no
+  case $(manager)-$2 in
+    apt-yes) apt-mark hold "$1" >/dev/null ;;
+    apt-*) apt-mark unhold "$1" >/dev/null ;;
+    dnf-yes)
+      quietly dnf -q versionlock add "$1" || {
+        say "dnf holds a version with its plugin only: install python3-dnf-plugin-versionlock first"
+        return 1
+      }
+      ;;
+    *) if is_kept "$1"; then quietly dnf -q versionlock delete "$1"; fi ;;
+  esac
 }
 install_missing() { # NAME[=VERSION]…: those that are not there, in one go
   missing=
@@ -113,18 +141,27 @@ own_name() { # NAME: that of the package which is there for it
   if [ "$(manager)" != apt ] && ! rpm -q -- "$1" >/dev/null 2>&1; then name=$(provided_package "$1" '%{NAME}'); fi
   printf '%s\n' "${name:-$1}"
 }
-undo_package() { # NAME: it goes at the end of the run, together with the others
+undo_package() { # NAME [pinned]: it goes at the end of the run, together with the others
   package_is_there "$1" '' || return 0
   if [ "$(was installed)" = no ]; then
-    if [ "$(manager)" = apt ]; then apt-mark unhold "$1" >/dev/null; fi
+    hold_package "$1" no || return 1
     own_name "$1" | tee -a "$L/packages" >>"$L/packages.due"
-  elif [ "$(manager)" = apt ]; then
-    case $(was hold) in yes) apt-mark hold "$1" ;; *) apt-mark unhold "$1" ;; esac >/dev/null
+    return
   fi
+  ours=$(sed -n 's/^version=//p' made 2>/dev/null) || :
+  # Somebody else's upgrade stays.
+  if [ "${2:-}" = pinned ] && [ "$ours" != "$(was version)" ] && package_is_there "$1" "$ours"; then
+    install_packages "$1=$(was version)" || note "package $1 stays at $ours: $(was version), which was there before, cannot be had"
+  fi
+  hold_package "$1" "$(was hold)"
 }
-needed_by() { # NAME SET: who outside of SET would have to go with it
-  [ "$(manager)" = apt ] || return 0
-  for other in $(removal_of "$1"); do
+needing() { # NAMES: installed packages of rpm that cannot be without them
+  # shellcheck disable=SC2086
+  rpm -e --test -- $1 2>&1 | sed -n 's/.* is needed by (installed) //p' | while read -r full; do rpm -q --qf '%{NAME}\n' -- "$full"; done
+}
+needed_by() { # NAMES SET: who outside of SET would have to go with them
+  case $(manager) in apt) others=$(removal_of "$1") ;; *) others=$(needing "$1") ;; esac
+  for other in $others; do
     case " $2 " in *" $other "*) ;; *) printf '%s\n' "$other" && return ;; esac
   done
 }

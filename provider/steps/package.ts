@@ -23,8 +23,8 @@ export function packages(names: readonly string[], { version, hold }: PackageOpt
     look: sh`look_package ${name}`,
     bulk: { kind: "package", name },
     make: sh`package_is_there ${name} ${version ?? ""} || install_missing ${all}
-${hold === undefined ? sh`:` : sh`apt-mark ${hold ? "hold" : "unhold"} ${name} >/dev/null`}`,
-    undo: sh`undo_package ${name}`,
+${hold === undefined ? sh`:` : sh`hold_package ${name} ${hold ? "yes" : "no"}`}`,
+    undo: sh`undo_package ${name} ${version === undefined ? [] : ["pinned"]}`,
     timeout: 1800,
   }));
 }

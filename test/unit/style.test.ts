@@ -9,7 +9,9 @@ interface Rule {
   message: string;
 }
 
-const { shellTextRules, commandRule } = createRequire(__filename)(join(__dirname, "..", "..", "..", "eslint.config.mjs")) as {
+const { shellTextRules, commandRule } = createRequire(__filename)(
+  join(__dirname, "..", "..", "..", "eslint.config.mjs"),
+) as {
   shellTextRules: Rule[];
   commandRule: Rule;
 };
