@@ -1,5 +1,5 @@
 import type { Connect } from "./ask";
-import { RemoteError } from "./errors";
+import { RemoteError, STDERR_LINES } from "./errors";
 import type { LogEntry, RunLog } from "./log";
 import { addWord, lookAgain, reader, type Holder, type Work } from "./script";
 import type { Command } from "./shell";
@@ -20,8 +20,6 @@ export interface Context {
 /** A line of the run log about one host and component. */
 export const logged = (remote: Remote, { log, component }: Context, entry: Omit<LogEntry, "host" | "component">) =>
   log({ host: remote.name, component, ...entry });
-
-const TAIL = 20;
 
 /** Where a changing script stands. */
 interface At {
@@ -72,7 +70,7 @@ export async function change(remote: Remote, work: Work, script: Command, mark: 
   const line = reader(mark, {
     other: (text) => {
       if (at.current) addWord(at.current, text);
-      else at.tail = [...at.tail, text].slice(-TAIL);
+      else at.tail = [...at.tail, text].slice(-STDERR_LINES);
     },
     event: ({ kind, words }) => {
       const step = work.steps[Number(words[0])];

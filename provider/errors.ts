@@ -59,7 +59,8 @@ const silent: readonly RemoteReason[] = ["unreachable", "timeout", "disconnected
 export const isUnreachable = (error: unknown): error is RemoteError =>
   error instanceof RemoteError && silent.includes(error.failure.reason);
 
-const STDERR_LINES = 20;
+/** Twenty lines of a journal, and what was said before them. */
+export const STDERR_LINES = 24;
 
 function describe(summary: string, f: RemoteFailure): string {
   const where = [f.host, f.component, f.step].filter(Boolean).join(" › ");
