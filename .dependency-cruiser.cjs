@@ -13,6 +13,9 @@ const floor = (name, from, allowed) => ({
 const clusterFloor = "^resources/(cluster|modules/|config/)";
 const componentFloor = "^resources/(?!cluster|modules/|config/|preflight/|index\\.ts|provider\\.ts)[a-z/-]+\\.ts$";
 
+/** The command's ways into the house: the cluster as a resource, its file, the lifecycle, and which files it needs. */
+const doors = "^index\\.ts|^resources/(config/index|provider|modules/files)\\.ts";
+
 module.exports = {
   forbidden: [
     floor("ssh-knows-nothing-above", "^provider/ssh/", "^provider/(shell|errors)\\.ts"),
@@ -33,10 +36,26 @@ module.exports = {
       clusterFloor,
       "^resources/|^artifacts/|^provider/(component|errors|host|inputs|ssh/spec)\\.ts",
     ),
+    floor(
+      "the-list-of-components-holds-components",
+      "^resources/index\\.ts",
+      `${componentFloor}|^resources/modules/system\\.ts`,
+    ),
+    floor(
+      "the-provider-joins-lifecycle-and-components",
+      "^resources/provider\\.ts",
+      "^resources/(index\\.ts|config/|preflight/)|^provider/(dynamic|drift|lifecycle)\\.ts",
+    ),
+    floor(
+      "the-library-is-clusters-and-components",
+      "^index\\.ts",
+      "^resources/(cluster|index|modules/cluster-file)\\.ts|^provider/host\\.ts",
+    ),
+    floor("the-program-uses-the-library", "^program\\.ts", "^index\\.ts"),
     floor("toolchain-stands-alone", "^toolchain/", "^toolchain/"),
     floor("artifacts-stand-alone", "^artifacts/", "^toolchain/|^provider/(errors|steps/payload)\\.ts"),
     floor("lab-uses-toolchain-and-artifacts", "^lab/", "^toolchain/|^artifacts/"),
-    floor("verbs-do-not-speak-ssh", "^cli/", "^(resources|artifacts|lab|toolchain)/|^index\\.ts"),
+    floor("verbs-come-in-by-the-doors", "^cli/", `${doors}|^artifacts/index\\.ts|^(lab|toolchain)/`),
     { name: "no-circles", severity: "error", from: {}, to: { circular: true } },
   ],
   options: {

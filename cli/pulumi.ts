@@ -9,6 +9,7 @@ import { type Engine, PulumiError, engine } from "./engine.js";
 import type { PulumiArguments, PulumiVerb } from "./flags.js";
 import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment } from "./home.js";
 import { kubeconfigPath } from "./kubeconfig.js";
+import { loginAdvice } from "./login.js";
 import type { StackExport } from "./pending.js";
 import { report } from "./report.js";
 import { type Screen, screen } from "./screen.js";
@@ -77,6 +78,8 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   const { bin, env: found, version } = await ensurePulumi();
   const backend = prepare(home, found);
   const { state } = backend;
+  const login = loginAdvice(home.state);
+  if (login !== undefined) say(login);
   const known = () => state !== undefined && isKnown(stateFile(state, PROJECT.name, stack));
   if (verb === "destroy" && state !== undefined && !known()) {
     say(`nothing to destroy: there is no state of "${stack}" in ${state}`);

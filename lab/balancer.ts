@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import net, { type Socket } from "node:net";
 import { parseArgs } from "node:util";
-import { UserError } from "../toolchain/errors.js";
+import { UserError, codeOf, messageOf } from "../toolchain/errors.js";
 import { owner } from "../toolchain/owner.js";
 import { writeService } from "./service-record.js";
 
@@ -34,6 +34,14 @@ function join(one: Socket, other: Socket): void {
   for (const socket of [one, other]) socket.on("error", end).on("close", end);
 }
 
+/** The port is the one that cluster.yaml's default names: there is no other to go to. */
+function whyNot(error: unknown): string {
+  if (codeOf(error) === "EADDRINUSE")
+    return `a process of this machine has port ${PORT} there, or of all addresses (ss -ltnp 'sport = :${PORT}' tells which): stop it, or let it listen on its own address only`;
+  if (codeOf(error) === "EADDRNOTAVAIL") return "it is not an address of this machine";
+  return messageOf(error);
+}
+
 /** A load balancer of one's own, as cluster.yaml's externalLoadBalancer: external has it: TCP, to API servers that take connections. */
 export async function startBalancer(address: string, hosts: readonly string[]): Promise<{ stop: () => Promise<void> }> {
   const open = new Set<Socket>();
@@ -50,7 +58,7 @@ export async function startBalancer(address: string, hosts: readonly string[]): 
   });
   server.listen(PORT, address);
   await once(server, "listening").catch((error: unknown) => {
-    throw new UserError(`the lab's load balancer cannot listen on ${address}:${PORT}: ${String(error)}`);
+    throw new UserError(`the lab's load balancer cannot listen on ${address}:${PORT}: ${whyNot(error)}`);
   });
   return {
     stop: async () => {

@@ -70,7 +70,11 @@ async function claim(name: string, dir: string, options: LabOptions): Promise<La
     const there = (await foundLabs(d)).find((lab) => lab.name === name);
     if (there) return await reuse(there, dir, options);
     const labels = [`${LAB_LABEL}=${name}`, `${DIR_LABEL}=${dir}`, `${OWNER_LABEL}=${owner()}`];
-    return { docker: d, networks: await createNetworks(d, planNetworks(options, name), labels), labels };
+    return {
+      docker: d,
+      networks: await createNetworks(d, planNetworks(options, name), labels, options.ranges),
+      labels,
+    };
   } catch (error) {
     await releaseDocker(d);
     throw error;

@@ -8,6 +8,7 @@ import { type Lab, labDir } from "./files.js";
 import { DEFAULT_NAME, labDown, labDownAll, labStatus, labUp, openLab } from "./hosts.js";
 import { balancerCommand } from "./balancer.js";
 import { mirrorCommand } from "./mirror/main.js";
+import { parseRange } from "./network.js";
 import type { LabHost, LabOptions } from "./plan.js";
 import { type Snapshot, compare, describeDifferences, snapshot } from "./snapshot.js";
 
@@ -25,6 +26,8 @@ const USAGE = `usage: kubexm lab VERB [--name NAME]
     --shell PATH           the user's login shell
     --package NAME         a Debian package on every host; repeatable
     --python               Python 3 on every host
+    --range CIDR           a service or pod range whose packets must not leave the machine, in place of the usual
+                           ones (10.96.0.0/12, 10.244.0.0/16, 10.233.0.0/17); repeatable
   down [--all]           take the lab down; --all: every lab on this machine
   status                 the lab's hosts, and how to reach them
   ssh HOST [COMMAND]     log in, or run a command
@@ -53,6 +56,7 @@ const UP = {
   shell: { type: "string" },
   package: { type: "string", multiple: true },
   python: { type: "boolean" },
+  range: { type: "string", multiple: true },
 } as const;
 const NAME = { name: { type: "string" } } as const;
 
@@ -69,6 +73,11 @@ function sshdLine(line: string): [string, string] {
   const [, key = "", value = ""] = /^\s*(\w+)[\s=]+(.+)$/.exec(line) ?? [];
   if (key === "") throw new LabUsage(`--sshd "${line}": write it as "MaxSessions 2"`);
   return [key, value];
+}
+
+function checkedRange(range: string): string {
+  if (/\/\d+$/.test(range) && parseRange(range) !== undefined) return range;
+  throw new LabUsage(`--range ${range}: write it as 10.96.0.0/12`);
 }
 
 /** The options of `lab up`. */
@@ -90,6 +99,7 @@ export function upOptions(argv: readonly string[]): LabOptions {
     ...(shell !== undefined && { shell }),
     ...(values.package && { packages: values.package }),
     ...(values.python && { withPython: true }),
+    ...(values.range && { ranges: values.range.map(checkedRange) }),
   };
 }
 

@@ -35,9 +35,13 @@ const CANDIDATES = [
   ...Array.from({ length: 256 }, (_, i) => `10.213.${i}.0/24`),
 ];
 
-/** The first `count` subnets that nothing in `used` (routes, addresses, other networks) touches. */
-export function freeSubnets(used: readonly string[], count: number): string[] {
-  const taken = [...used, ...CLUSTER_RANGES].flatMap((cidr) => parseRange(cidr) ?? []);
+/** The first `count` subnets that nothing in `used` (routes, addresses, other networks) touches, nor the ranges of clusters. */
+export function freeSubnets(
+  used: readonly string[],
+  count: number,
+  ranges: readonly string[] = CLUSTER_RANGES,
+): string[] {
+  const taken = [...used, ...ranges].flatMap((cidr) => parseRange(cidr) ?? []);
   const free = CANDIDATES.filter((cidr) => {
     const range = parseRange(cidr);
     return range !== undefined && !taken.some((other) => overlap(range, other));
@@ -82,8 +86,9 @@ export async function createNetworks(
   d: Docker,
   wanted: readonly { name: string; closed: boolean }[],
   labels: readonly string[],
+  ranges?: readonly string[],
 ): Promise<LabNetwork[]> {
-  const subnets = freeSubnets(await usedRanges(d), wanted.length);
+  const subnets = freeSubnets(await usedRanges(d), wanted.length, ranges);
   const networks = wanted.map(({ name, closed }, i) => ({
     name,
     closed,

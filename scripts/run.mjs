@@ -16,12 +16,14 @@ async function lint() {
   const floors = FLOORS.filter((name) => fs.existsSync(join(root, name)));
   const checks = await Promise.allSettled([
     tool("eslint", "eslint", ["."], { quiet: true }),
+    // As in a project of their own: by what the package tells of itself.
+    tool("examples", "tsc", ["-p", "examples"], { quiet: true }),
     tool("depcruise", "depcruise", ["--config", ".dependency-cruiser.cjs", ...floors], { quiet: true }),
     tool("prettier", "prettier", ["--check", "."], { quiet: true }),
   ]);
   const failures = checks.flatMap(({ reason }) => (reason ? [reason.message] : []));
   if (failures.length > 0) throw new SetupError(failures.join("\n"));
-  process.stderr.write("style: types, eslint, depcruise and prettier are content\n");
+  process.stderr.write("style: types, examples, eslint, depcruise and prettier are content\n");
 }
 
 const verbs = {

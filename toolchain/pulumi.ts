@@ -1,5 +1,17 @@
 import { constants } from "node:fs";
-import { access, copyFile, lstat, mkdir, readFile, readdir, realpath, rm, writeFile } from "node:fs/promises";
+import {
+  access,
+  chmod,
+  copyFile,
+  lstat,
+  mkdir,
+  readFile,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  writeFile,
+} from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { cacheDir, needDisk, once, scratch } from "./cache.js";
 import { download } from "./download.js";
@@ -161,13 +173,26 @@ async function buildInto(dir: string, told: Progress): Promise<void> {
   });
 }
 
-/** The start script of the dynamic provider comes with the SDK. */
-async function addPlugin(dir: string): Promise<void> {
-  const sdk = require.resolve("@pulumi/pulumi/package.json");
-  const { version } = JSON.parse(await readFile(sdk, "utf8")) as { version?: unknown };
+/** The folder of the SDK, which has to be the one that is tried together with the CLI. */
+export async function sdkFolder(manifest = require.resolve("@pulumi/pulumi/package.json")): Promise<string> {
+  const { version } = JSON.parse(await readFile(manifest, "utf8")) as { version?: unknown };
   if (version !== PULUMI.sdk)
     throw new UserError(`@pulumi/pulumi ${String(version)} is installed, ${PULUMI.sdk} is needed: run npm ci`);
-  await copyFile(join(dirname(sdk), PLUGIN), join(dir, PLUGIN));
+  return dirname(manifest);
+}
+
+/**
+ * The start script of the dynamic provider comes with the SDK: one in the cache may be of the SDK before. By rename, as another
+ * run may be starting it.
+ */
+export async function addPlugin(dir: string, sdk: string): Promise<void> {
+  const [from, to] = [join(sdk, PLUGIN), join(dir, PLUGIN)];
+  const [wanted, there] = await Promise.all([readFile(from), readFile(to).catch(() => undefined)]);
+  if (there?.equals(wanted)) return;
+  const fresh = `${to}.${process.pid}`;
+  await copyFile(from, fresh);
+  await chmod(fresh, 0o755);
+  await rename(fresh, to);
 }
 
 /** Fills `dir` from the official download or, when that cannot be had, by a build; tells which it was. */
@@ -178,7 +203,7 @@ async function fill(dir: string, onPath: string): Promise<void> {
   for (const [origin, way] of Object.entries(ways)) {
     try {
       await way(dir, told);
-      await addPlugin(dir);
+      await addPlugin(dir, await sdkFolder());
       await run(join(dir, "pulumi"), ["version"], { env: { PULUMI_SKIP_UPDATE_CHECK: "true" } });
       await writeFile(join(dir, ORIGIN_FILE), origin);
       told.done(
@@ -203,7 +228,9 @@ async function fill(dir: string, onPath: string): Promise<void> {
 
 async function cached(onPath: string): Promise<Found> {
   const key = `pulumi/${PULUMI.cli}-${process.platform}-${process.arch}`;
+  const sdk = await sdkFolder();
   const bin = await once(key, (dir) => fill(dir, onPath));
+  await addPlugin(bin, sdk);
   const origin = (await readFile(join(bin, ORIGIN_FILE), "utf8")) === "built" ? "built" : "download";
   return { bin, version: PULUMI.cli, origin };
 }

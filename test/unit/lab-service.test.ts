@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { startBalancer } from "../../lab/balancer.js";
 import type { Lab } from "../../lab/files.js";
 import { readService } from "../../lab/service-record.js";
 import { balancerService, stopServices } from "../../lab/service.js";
@@ -81,6 +82,16 @@ test("one that is interrupted while it waits leaves no service", async () => {
   await refused;
   assert.deepEqual(servicesOf(lab), []);
   assert.equal(await readService(recordOf(lab)), undefined);
+});
+
+test("a load balancer whose port is taken, there or on all addresses, says what to do", async () => {
+  const { stop } = await startBalancer("127.0.74.1", []);
+  try {
+    const said = /cannot listen on 127\.0\.74\.1:6443: a process of this machine has port 6443 .*: stop it, or/;
+    await assert.rejects(startBalancer("127.0.74.1", []), { name: "UserError", message: said });
+  } finally {
+    await stop();
+  }
 });
 
 test("one that cannot serve says why, and is gone", async () => {

@@ -45,6 +45,12 @@ describe("ranges", () => {
     ["a narrow route inside the second", ["172.30.1.128/25"], ["172.30.0.0/24", "172.30.2.0/24"]],
   ];
   for (const [what, taken, free] of used) it(what, () => assert.deepEqual(freeSubnets(taken, 2), free));
+  it("ranges of one's own take the place of the usual ones", () => {
+    assert.deepEqual(freeSubnets([], 1, ["172.30.0.0/16"]), ["192.168.255.0/24"]);
+    assert.deepEqual(freeSubnets(["172.30.0.0/16", "192.168.0.0/16", "10.213.0.0/24"], 1, ["10.213.1.0/24"]), [
+      "10.213.2.0/24",
+    ]);
+  });
   it("none is free", () => assert.throws(() => freeSubnets(["0.0.0.0/0"], 1), /no private \/24 subnet is free/));
   it("an address in a subnet", () => assert.equal(addressIn("172.30.7.0/24", 11), "172.30.7.11"));
 });
@@ -228,8 +234,17 @@ describe("lab up's options", () => {
       ["--second-interface", "--python", "--package", "fish"],
       { hosts: 1, secondInterface: true, withPython: true, packages: ["fish"] },
     ],
+    [["--range", "10.20.0.0/16", "--range", "10.21.0.0/16"], { hosts: 1, ranges: ["10.20.0.0/16", "10.21.0.0/16"] }],
   ];
   for (const [argv, options] of cases) it(argv.join(" ") || "none", () => assert.deepEqual(upOptions(argv), options));
-  for (const argv of [["--only"], ["--sudo-password"], ["--sshd", "MaxSessions"], ["--what"], ["stray"]])
+  for (const argv of [
+    ["--only"],
+    ["--sudo-password"],
+    ["--sshd", "MaxSessions"],
+    ["--what"],
+    ["stray"],
+    ["--range", "10.0.0.0"],
+    ["--range", "fd00::/8"],
+  ])
     it(`refuses ${argv.join(" ")}`, () => assert.throws(() => upOptions(argv), /kubexm lab --help/));
 });

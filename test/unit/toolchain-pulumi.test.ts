@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { chmod, lstat, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { PULUMI, checksumOf, pulumiOnPath, withoutLogs } from "../../toolchain/pulumi.js";
+import { PULUMI, addPlugin, checksumOf, pulumiOnPath, sdkFolder, withoutLogs } from "../../toolchain/pulumi.js";
 import { atLeast } from "../../toolchain/version.js";
 
 const HOSTS = ["pulumi-language-nodejs", "pulumi-resource-pulumi-nodejs"];
@@ -80,6 +80,31 @@ test("a checksum is found by the whole name", () => {
   assert.equal(checksumOf(list, "pulumi.tar.gz"), two);
   assert.throws(() => checksumOf(list, "pulumi"), /does not name pulumi$/);
   assert.throws(() => checksumOf("<html>  pulumi", "pulumi"), /does not name pulumi$/);
+});
+
+test("the provider's start script is the installed SDK's, also in a cache that an earlier one filled", async () => {
+  const [cache, sdk] = [join(folder, "cache"), join(folder, "sdk")];
+  await program(sdk, "pulumi-resource-pulumi-nodejs", "echo new");
+  await program(cache, "pulumi-resource-pulumi-nodejs", "echo old");
+  const plugin = join(cache, "pulumi-resource-pulumi-nodejs");
+  await addPlugin(cache, sdk);
+  assert.equal(await readFile(plugin, "utf8"), "#!/bin/sh\necho new\n");
+  const { mode, ino } = await stat(plugin);
+  assert.equal(mode & 0o111, 0o111);
+  await addPlugin(cache, sdk);
+  assert.equal((await stat(plugin)).ino, ino);
+  assert.deepEqual(await readdir(cache), ["pulumi-resource-pulumi-nodejs"]);
+});
+
+test("another SDK than the one that is tried is told with what to do", async () => {
+  const manifest = join(folder, "package.json");
+  await writeFile(manifest, JSON.stringify({ version: "3.0.0" }));
+  await assert.rejects(sdkFolder(manifest), {
+    name: "UserError",
+    message: `@pulumi/pulumi 3.0.0 is installed, ${PULUMI.sdk} is needed: run npm ci`,
+  });
+  await writeFile(manifest, JSON.stringify({ version: PULUMI.sdk }));
+  assert.equal(await sdkFolder(manifest), folder);
 });
 
 test("package.json asks for exactly the SDK that the toolchain names", async () => {
