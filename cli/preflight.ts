@@ -1,7 +1,8 @@
-import { UnreadableError } from "../resources/config/index.js";
+import { ConfigError, UnreadableError } from "../resources/config/index.js";
 import { countsText, preflightOf, tableText, type PreflightReport } from "../resources/provider.js";
 import { fileFlags } from "./file-flags.js";
 import { clusterOf } from "./stack-config.js";
+import { unusableJson } from "./validate.js";
 
 const HELP = `kubexm preflight [-f cluster.yaml] [--json]: check every host for what would keep it from becoming part of the cluster; nothing is changed
 
@@ -26,9 +27,9 @@ export async function preflightCommand(argv: readonly string[]): Promise<number>
   try {
     ({ spec } = await clusterOf(file));
   } catch (error) {
-    const isFiles = error instanceof UnreadableError || (error instanceof Error && error.name === "ConfigError");
-    if (!isFiles) throw error;
-    console.error(error.message);
+    if (!(error instanceof UnreadableError || error instanceof ConfigError)) throw error;
+    if (json) console.log(unusableJson(file, error));
+    else console.error(error.message);
     return 2;
   }
   const report = await preflightOf(spec);

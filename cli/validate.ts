@@ -1,4 +1,11 @@
-import { UnreadableError, judgeCluster, problemText, readCluster, type Problem } from "../resources/config/index.js";
+import {
+  ConfigError,
+  UnreadableError,
+  judgeCluster,
+  problemText,
+  readCluster,
+  type Problem,
+} from "../resources/config/index.js";
 import { fileFlags } from "./file-flags.js";
 
 const HELP = `kubexm validate [-f cluster.yaml] [--json]: tell everything that is wrong with a cluster file; no host is touched
@@ -16,8 +23,14 @@ function text(file: string, problems: readonly Problem[]): string {
   return [...problems.map((problem) => problemText(file, problem)), `${file}: ${counts}`].join("\n");
 }
 
+/** A file that cannot be used, as a program that asked for JSON reads it. */
+export const unusableJson = (file: string, error: UnreadableError | ConfigError): string => {
+  const why = error instanceof UnreadableError ? { unreadable: error.message } : { problems: error.problems };
+  return JSON.stringify({ file, ok: false, ...why }, null, 2);
+};
+
 function unreadable(file: string, json: boolean, error: UnreadableError): number {
-  if (json) console.log(JSON.stringify({ file, ok: false, unreadable: error.message }, null, 2));
+  if (json) console.log(unusableJson(file, error));
   else console.error(error.message);
   return 2;
 }

@@ -89,7 +89,8 @@ const INTRODUCTION = `# cluster.yaml
 
 One file describes one cluster. \`kubexm validate -f cluster.yaml\` tells everything that is wrong with it, with line and
 column, without touching a host. Editors check the file while it is written when its first line is
-\`# yaml-language-server: $schema=…/cluster.schema.json\` (the schema lies beside this page).
+\`# yaml-language-server: $schema=…/cluster.schema.json\` (the schema lies beside this page, and in the
+package as \`docs/cluster.schema.json\`).
 
 - Values can come from elsewhere: \`\${env:NAME}\` is an environment variable, \`\${config:NAME}\` a value of the Pulumi
   stack's configuration (\`kubexm config set --secret NAME\`, see \`docs/cli.md\`). No password need stand in the file.
@@ -101,8 +102,38 @@ column, without touching a host. Editors check the file while it is written when
 /** docs/cluster-yaml.md */
 export const clusterPage = (): string => `${[INTRODUCTION, ...within("", clusterFile).map(section)].join("\n\n")}\n`;
 
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+const PLACE = { $ref: "#/$defs/place" };
+const NO_TEXT: readonly unknown[] = ["number", "integer", "boolean"];
+/** Plain text takes a place already; these do not. */
+const isStrict = ({ type, ...rest }: Readonly<Record<string, Json>>) =>
+  NO_TEXT.includes(type) || (typeof type === "string" && ["enum", "const", "pattern"].some((key) => key in rest));
+/** What says something about a field, whatever stands there. */
+const TOLD = ["description", "default", "examples"];
+
+/** A schema in which a value from elsewhere may stand wherever kubexm takes one. */
+function withPlaces(node: Json): Json {
+  if (Array.isArray(node)) return node.map(withPlaces);
+  if (node === null || typeof node !== "object") return node;
+  if (!isStrict(node))
+    return Object.fromEntries(
+      Object.entries(node).map(([key, value]) => [key, TOLD.includes(key) ? value : withPlaces(value)]),
+    );
+  const [told, form] = [true, false].map((wanted) =>
+    Object.fromEntries(Object.entries(node).filter(([key]) => TOLD.includes(key) === wanted)),
+  );
+  return { ...told, anyOf: [form ?? {}, PLACE] };
+}
+
 /** docs/cluster.schema.json: what may be written, before defaults are filled in. */
 export function clusterJsonSchema(): string {
-  const schema = z.toJSONSchema(clusterFile, { io: "input" });
-  return `${JSON.stringify({ title: "cluster.yaml of kubexm", ...schema }, null, 2)}\n`;
+  const schema = withPlaces(z.toJSONSchema(clusterFile, { io: "input" }) as Json);
+  const place = {
+    type: "string",
+    pattern: "^\\$\\{(env|config):[A-Za-z_][A-Za-z0-9_.:-]*\\}$",
+    description: "A value from the environment or from the configuration of the Pulumi stack",
+  };
+  const all = { title: "cluster.yaml of kubexm", ...(schema as object), $defs: { place } };
+  return `${JSON.stringify(all, null, 2)}\n`;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { commaParts, hostsWithRoles, type ClusterSpec, type Role } from "../config";
+import { commaParts, hostsWithRoles, type ClusterSpec, type HostRoles, type Role } from "../config";
 import { nodeModules } from "../modules/node-kernel";
 import { portsFor } from "../modules/ports";
 import type { Asked, Reach } from "./asked";
@@ -37,18 +37,42 @@ function diskNeeds(spec: ClusterSpec, roles: readonly Role[]): Record<string, nu
 const holdsEtcd = ({ etcd }: ClusterSpec, roles: readonly Role[]) =>
   (etcd.type === "kubexm" && roles.includes("etcd")) || (etcd.type === "kubeadm" && roles.includes("master"));
 
+const CALLED: readonly Role[] = ["master", "etcd", "registry"];
+
+interface Known {
+  readonly all: readonly HostRoles[];
+  readonly byName: ReadonlyMap<string, HostRoles>;
+  /** Those whom others have to reach: few, however large the cluster. */
+  readonly called: readonly HostRoles[];
+}
+
+/** What does not depend on the host that is asked: worked out for each of them, it would cost a large cluster minutes. */
+const known = new WeakMap<ClusterSpec, Known>();
+
+function knownOf(spec: ClusterSpec): Known {
+  const before = known.get(spec);
+  if (before !== undefined) return before;
+  const all = hostsWithRoles(spec);
+  const now = {
+    all,
+    byName: new Map(all.map((row) => [row.host.name, row])),
+    called: all.filter(({ roles }) => roles.some((role) => CALLED.includes(role))),
+  };
+  known.set(spec, now);
+  return now;
+}
 /** The address by which the others reach it: the first of those within the cluster. */
 export const ownAddress = (addresses: string): string => commaParts(addresses)[0] ?? addresses;
 
 /** Whom a host must reach, in this many ways at most however large the cluster: all masters, etcd, the registry. */
 export function reachOf(spec: ClusterSpec, host: string): Omit<Reach, "address">[] {
-  const all = hostsWithRoles(spec);
-  const roles = all.find((row) => row.host.name === host)?.roles ?? [];
+  const { byName, called } = knownOf(spec);
+  const roles = byName.get(host)?.roles ?? [];
   const node = roles.includes("master") || roles.includes("worker");
   if (spec.kubernetes.type === "none") return [];
   const keepsEtcd = holdsEtcd(spec, roles);
   const registry = portsFor(spec, ["registry"]).map((port) => parseInt(port, 10));
-  return all
+  return called
     .filter((other) => other.host.name !== host)
     .flatMap((other) => {
       const has = (role: Role) => other.roles.includes(role);
@@ -65,7 +89,7 @@ export function reachOf(spec: ClusterSpec, host: string): Omit<Reach, "address">
 
 /** Every node, as the first master must reach it: by kubelet's port. */
 export function backwardsOf(spec: ClusterSpec): { from: string; to: Omit<Reach, "address">[] } {
-  const all = hostsWithRoles(spec);
+  const { all } = knownOf(spec);
   const from = (all.find(({ roles }) => roles.includes("master")) ?? all[0])?.host.name ?? "";
   if (spec.kubernetes.type === "none") return { from, to: [] };
   const to = all
@@ -98,8 +122,7 @@ const configuration = z.object({ failCgroupV1: z.boolean().default(true) });
 
 /** What is asked of a host, all plain data but the addresses of the others. */
 export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reach"> & { reach: Reach[] } {
-  const row = hostsWithRoles(spec).find(({ host }) => host.name === name);
-  const { roles = [], host } = row ?? {};
+  const { roles = [], host } = knownOf(spec).byName.get(name) ?? {};
   const { kubernetes, system } = spec;
   const { type: runtime, containerd } = kubernetes.containerRuntime;
   const { failCgroupV1 } = configuration.safeParse(kubernetes.kubeletConfiguration).data ?? { failCgroupV1: true };

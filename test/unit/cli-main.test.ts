@@ -30,6 +30,28 @@ const folder = mkdtempSync(join(tmpdir(), "kubexm-main-"));
 after(() => rmSync(folder, { recursive: true }));
 writeFileSync(join(folder, "cluster.yaml"), "metadata: { name: prod }\n");
 
+for (const [what, file] of [
+  ["has problems", "cluster.yaml"],
+  ["is not there", "none.yaml"],
+] as const)
+  test(`kubexm preflight --json tells as JSON that the file ${what}, as validate does`, () => {
+    const path = join(folder, file);
+    const of = (verb: string) => spawnSync(process.execPath, [entry, verb, "--json", "-f", path], { encoding: "utf8" });
+    const { status, stdout, stderr } = of("preflight");
+    assert.deepEqual([status, stderr], [2, ""]);
+    assert.equal(stdout, of("validate").stdout);
+    const { ok, problems, unreadable } = JSON.parse(stdout) as Told;
+    assert.equal(ok, false);
+    if (file === "none.yaml") assert.match(unreadable ?? "", /there is no such file/);
+    else assert.ok((problems ?? []).length > 0 && problems?.every(({ line }) => typeof line === "number"));
+  });
+
+interface Told {
+  ok: boolean;
+  problems?: { line?: number; message: string }[];
+  unreadable?: string;
+}
+
 /** A Pulumi CLI that tells its version, and for the rest runs what a test says. */
 function pulumi(says: string): string {
   const bin = mkdtempSync(join(folder, "bin-"));

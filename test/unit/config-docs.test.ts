@@ -18,6 +18,37 @@ for (const [name, made] of PAGES)
     assert.ok(written === made(), `docs/${name} is out of date; run npm run docs`);
   });
 
+interface JsonSchema {
+  type?: unknown;
+  $ref?: string;
+  anyOf?: readonly JsonSchema[];
+  [key: string]: unknown;
+}
+
+/** Paths of values that are more than plain text in the eyes of an editor, with no place from elsewhere beside them. */
+function strict(node: unknown, path: string, free = false): string[] {
+  if (typeof node !== "object" || node === null) return [];
+  const { type, anyOf = [], ...rest } = node as JsonSchema;
+  const placed = anyOf.some(({ $ref }) => $ref === "#/$defs/place");
+  const words = typeof type === "string" && ["enum", "const", "pattern"].some((key) => key in rest);
+  const own = !free && (words || ["number", "integer", "boolean"].some((one) => one === type)) ? [path] : [];
+  return [
+    ...own,
+    ...anyOf.flatMap((option) => strict(option, path, placed)),
+    ...Object.entries(rest).flatMap(([key, value]) => strict(value, `${path}.${key}`)),
+  ];
+}
+
+test("editors take a value from elsewhere where kubexm does, and find the schema in the package", () => {
+  const { $defs, ...schema } = JSON.parse(clusterJsonSchema()) as { $defs: { place: { pattern: string } } };
+  assert.deepEqual(strict(schema, ""), []);
+  const place = new RegExp($defs.place.pattern);
+  for (const text of ["${env:PORT}", "${config:kubexm:port}"]) assert.match(text, place);
+  for (const text of ["22", "${env}", "x${env:PORT}"]) assert.doesNotMatch(text, place);
+  const { files } = JSON.parse(readFileSync(join(process.cwd(), "package.json"), "utf8")) as { files: string[] };
+  assert.ok(files.includes("docs/cluster.schema.json"));
+});
+
 /** Paths of fields that say nothing about themselves. */
 function silent(schema: z.core.$ZodType, path: string): string[] {
   const inner = unwrap(schema);

@@ -13,6 +13,8 @@ import {
   problemText,
   readCluster,
 } from "../../resources/config/index";
+import { hostsEntries } from "../../resources/modules/names";
+import { askedOf, backwardsOf } from "../../resources/preflight/questions";
 import { timezone } from "../../resources/config/leaves";
 
 // Compiled tests run from dist/test/unit; the fixtures stay where they are written.
@@ -279,7 +281,7 @@ test("nesting without end is refused before the parser takes it up", () => {
   assert.match(said(stairs)[0] ?? "", /^f:65:\d+ sections stand within/);
 });
 
-test("ten thousand hosts are parsed", (t) => {
+test("ten thousand hosts are parsed, and what is asked of each and written for each is planned", (t) => {
   const rows = Array.from(
     { length: 10_000 },
     (_, i) => `    - { name: w${i}, address: 10.${i >> 16}.${(i >> 8) & 255}.${i & 255} }`,
@@ -291,8 +293,19 @@ test("ten thousand hosts are parsed", (t) => {
     );
   const start = performance.now();
   const { spec } = parseCluster(text, "f");
-  t.diagnostic(`${Math.round(performance.now() - start)} ms`);
+  const parsed = performance.now();
+  const asked = spec.hosts.map(({ name }) => askedOf(spec, name, (host) => host));
+  const lines = hostsEntries(spec, {});
+  const { to } = backwardsOf(spec);
+  const planned = performance.now();
+  t.diagnostic(`parsed in ${Math.round(parsed - start)} ms, planned in ${Math.round(planned - parsed)} ms`);
   assert.equal(spec.hosts.length, 10_001);
+  assert.equal(to.length, 10_000);
+  assert.equal(lines.length, 10_002);
+  assert.deepEqual(
+    asked.map(({ roles, reach }) => `${roles.join()} ${reach.map(({ host }) => host).join()}`),
+    ["master ", ...rows.map(() => "worker m1")],
+  );
 });
 
 /** A generator that gives the same numbers in every run. */

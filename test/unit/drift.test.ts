@@ -3,10 +3,12 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
+import { driftCode, driftText } from "../../cli/drift.js";
 import { define } from "../../provider/definition";
 import { lookForDrift } from "../../provider/drift";
 import { RemoteError } from "../../provider/errors";
 import { create } from "../../provider/lifecycle";
+import type { HostSpec } from "../../provider/ssh/spec";
 import { fakeHost } from "../harness/fake-remote";
 import { fakeWorld, inputsFor, thing } from "../harness/thing";
 
@@ -44,5 +46,35 @@ describe("drift without the engine", () => {
     const { unseen, drift: none } = await lookForDrift(stored, dark.world);
     assert.deepEqual(none, []);
     assert.deepEqual(unseen, [{ host: "h1", why: "h1: no way to it" }]);
+  });
+
+  test("a dead host is named, and the others are told all the same; then it ends with 1, else with 2 or 0", async () => {
+    const folder = join(scratch, "two");
+    mkdirSync(folder);
+    const host = fakeHost(`${folder}-host`);
+    const { world } = fakeWorld(() => Promise.resolve(host.remote));
+    const living = (await create(thing, world, inputsFor({ folder, names: ["a"] }))).outs;
+    const dead = { ...living, host: { name: "h2", address: "192.0.2.2" } };
+    const some = {
+      ...world,
+      connect: (spec: HostSpec) =>
+        spec.name === "h2"
+          ? Promise.reject(new RemoteError("no way to it", { host: "h2", reason: "unreachable" }))
+          : Promise.resolve(host.remote),
+    };
+    const look = () =>
+      lookForDrift(
+        [dead, living].map((outputs) => ({ type, outputs })),
+        some,
+      );
+    assert.equal(driftCode(await look()), 1);
+
+    rmSync(join(folder, "a"));
+    const report = await look();
+    assert.equal(driftCode(report), 1);
+    assert.match(driftText(report), /^h1 +Thing one +command a +want .*\nh2 +could not be looked at: h2: no way to it\n/);
+    assert.match(driftText(report), /\n1 difference on 2 hosts, 1 host not seen\n/);
+    assert.equal(driftCode({ ...report, unseen: [] }), 2);
+    assert.equal(driftCode({ drift: [], unseen: [] }), 0);
   });
 });
