@@ -198,9 +198,20 @@ const stages: readonly Stage[] = [
         });
       };
       await refused({ network: { kubePodsCIDR: "10.244.0.0/16" } }, /cannot be changed any more/, {});
-      edit((spec) => Object.assign(spec.kubernetes, { version: "v1.36.3" }));
-      assert.match(await kubexm(["preview"], 1), /does not upgrade running clusters yet/);
-      edit((spec) => Object.assign(spec.kubernetes, { version: "v1.35.4" }));
+      await refused({ network: { kubeServiceCIDR: "10.97.0.0/16" } }, /cannot be changed any more/, {});
+      await refused({ network: { plugin: "calico" } }, /network\.plugin: this version of kubexm makes flannel/, {});
+      const refusedOfKubernetes = async (change: Record<string, unknown>, reason: RegExp) => {
+        let before: Record<string, unknown> = {};
+        edit(({ kubernetes }) => {
+          before = { ...kubernetes };
+          Object.assign(kubernetes, change);
+        });
+        assert.match(await kubexm(["preview"], 1), reason);
+        edit((spec) => Object.assign(spec, { kubernetes: before }));
+      };
+      await refusedOfKubernetes({ version: "v1.36.3" }, /does not upgrade running clusters yet/);
+      await refusedOfKubernetes({ clusterName: "k8s.example" }, /networking cannot be changed any more/);
+      await refusedOfKubernetes({ nodeCidrMaskSize: 25 }, /nodeCidrMaskSize cannot be changed any more: nodes keep/);
       await kubexm(["up", "--expect-no-changes"]);
     },
   },
