@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../toolchain/errors.js";
 import { fileFlags } from "./file-flags.js";
@@ -14,9 +14,13 @@ It is beside the state, readable by you alone; \`up\` writes it too:
 
 export const kubeconfigPath = ({ dir }: Pick<Home, "dir">) => join(dir, "kubeconfig");
 
+/** Beside it and renamed: a file that is there keeps its rights, which may be wider, and a reader never finds half of one. */
 export function writeKubeconfig(home: Pick<Home, "dir">, text: string): string {
   const path = kubeconfigPath(home);
-  writeFileSync(path, text, { mode: 0o600 });
+  const fresh = `${path}.tmp-${process.pid}`;
+  rmSync(fresh, { force: true });
+  writeFileSync(fresh, text, { mode: 0o600, flag: "wx" });
+  renameSync(fresh, path);
   return path;
 }
 

@@ -24,6 +24,10 @@ export const KubernetesNode = component({
     port: z.number().int().default(6443).describe("Port of the API server on a master"),
     masters: z.array(hostSpec).describe("The other masters: they let this node in, and take it off their lists"),
     controlPlane: controlPlane.optional().describe("What a master tells kubeadm"),
+    nodeCidrMaskSize: z
+      .string()
+      .optional()
+      .describe("On a master: how large nodes' shares of the pod ranges are, as said to kubeadm; not to be changed"),
     endpointAddress: z.string().optional().describe("Where the endpoint's name leads to now; kube-proxy follows it"),
     kubelet: z.record(z.string(), z.unknown()).default({}).describe("Laid over kubeadm's KubeletConfiguration"),
     kubeletArgs: z.array(z.string()).default([]).describe("More arguments of kubelet"),
@@ -40,6 +44,8 @@ export const KubernetesNode = component({
     "controlPlane.cluster.kubernetesVersion": "kubexm does not upgrade running clusters yet; write the version back",
     "controlPlane.cluster.networking": rebuilt,
     "controlPlane.cluster.etcd": rebuilt,
+    nodeCidrMaskSize:
+      "nodes keep the share of the pod range they were given, and shares of two sizes would overlap; write nodeCidrMaskSize (and nodeCidrMaskSizeIPv6) back, or destroy the cluster and make it anew",
     "controlPlane.cluster.controlPlaneEndpoint": rebuilt,
   },
   steps: (args) => {

@@ -22,7 +22,8 @@ const component = (extraArgs: readonly Argument[]) => (extraArgs.length === 0 ? 
 
 const DEFAULT_MASK = { 4: 24, 6: 64 } as const;
 
-function nodeMasks({ network, kubernetes }: ClusterSpec): Argument[] {
+/** How large a node's share of the pod ranges is, where that is not kubeadm's default. */
+export function nodeMasks({ network, kubernetes }: ClusterSpec): Argument[] {
   const ranges = commaParts(network.kubePodsCIDR).flatMap((cidr) => parseCidr(cidr) ?? []);
   const wanted = { 4: kubernetes.nodeCidrMaskSize, 6: kubernetes.nodeCidrMaskSizeIPv6 };
   const dual = ranges.length > 1;

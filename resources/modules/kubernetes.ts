@@ -8,7 +8,7 @@ import { controlPlaneTaint } from "../kubernetes/kubeadm-config";
 import { NodeSettings } from "../node-settings";
 import type { ReadyMachine } from "./host";
 import type { EquipmentSettings } from "./equipment";
-import { controlPlaneOf, kubeletOf } from "./kubeadm";
+import { controlPlaneOf, kubeletOf, nodeMasks } from "./kubeadm";
 
 /** The cluster itself: first master, further masters one after another, workers side by side. Returns its kubeconfig. */
 export function makeKubernetes(machines: readonly ReadyMachine[], settings: EquipmentSettings): pulumi.Output<string> {
@@ -93,7 +93,7 @@ function makeNode(
       endpoint: `${controlPlaneEndpoint.domain}:${controlPlaneEndpoint.port}`,
       port: controlPlaneEndpoint.port,
       masters: others,
-      ...(role === "master" && { controlPlane }),
+      ...(role === "master" && { controlPlane, ...nodeSharesOf(spec) }),
       ...(about.name === first && { endpointAddress: endpointOf(spec, addresses, first) }),
       kubelet: kubeletOf(spec),
       kubeletArgs: kubernetes.kubeletArgs,
@@ -103,6 +103,12 @@ function makeNode(
     },
     { ...opts, dependsOn: [...ready, ...after] },
   );
+}
+
+/** Nothing where it is kubeadm's own. */
+function nodeSharesOf(spec: ClusterSpec) {
+  const masks = nodeMasks(spec).map(({ name, value }) => `${name}=${value}`);
+  return masks.length === 0 ? {} : { nodeCidrMaskSize: masks.join(" ") };
 }
 
 /** Where the endpoint's name leads to: the load balancer, else the first master. */

@@ -6,7 +6,7 @@ import { GIVEN, OWN, docker } from "../../lab/docker";
 import { labExec, type LabHost } from "../../lab/hosts";
 import { run } from "../../toolchain/process";
 import { addHost, dropHost, inStages, until, withCluster, type Stage } from "../harness/cluster";
-import { startProbe } from "../harness/probe";
+import { startProbe, tellProbe } from "../harness/probe";
 
 /** Ids of the running containers with these names. */
 async function containersOf(hosts: readonly LabHost[], names: string): Promise<string> {
@@ -17,11 +17,18 @@ async function containersOf(hosts: readonly LabHost[], names: string): Promise<s
 /** Not what the lab's clusters have. */
 const OTHER_CONTAINERD = "2.2.7";
 
+/** Long enough for pods that may go. */
+const DRAIN_SECONDS = 20;
+
 const stages: readonly Stage[] = [
   {
     name: "up makes a cluster whose nodes are ready, and writes a kubeconfig that only its owner reads",
     act: async ({ kubexm, kubectl, lab, home, edit, host }) => {
-      edit((spec) => Object.assign(spec, { etcd: { ...(spec["etcd"] as object), dataDir: "/srv/etcd" } }));
+      edit((spec) => {
+        Object.assign(spec, { etcd: { ...(spec["etcd"] as object), dataDir: "/srv/etcd" } });
+        // What a host that goes is told, was settled when it came.
+        Object.assign(spec.kubernetes, { drain: { timeout: DRAIN_SECONDS } });
+      });
       await kubexm(["up"]);
       await labExec(host("m1"), "test -d /srv/etcd/member && ! test -e /var/lib/etcd");
       assert.equal(await kubectl("get nodes --no-headers | sed 's/ .*//' | tr '\\n' ' '"), "m1 w1 ");
@@ -89,6 +96,7 @@ const stages: readonly Stage[] = [
       // kubelet tells its capacity some seconds after its start.
       await kubectl("wait node/m1 node/w1 --for 'jsonpath={.status.capacity.pods}=77' --timeout 60s");
       const { asked, failed } = await probe.count();
+      console.log(tellProbe("options of API server and kubelet changed", { asked, failed }));
       assert.ok(asked > 20, `only ${asked} requests`);
       // A busy machine loses one now and then; an API server that is away would cost a third of them.
       assert.ok(failed.length * 20 < asked, `of ${asked} requests:\n${failed.join("\n")}`);
@@ -198,9 +206,20 @@ const stages: readonly Stage[] = [
         });
       };
       await refused({ network: { kubePodsCIDR: "10.244.0.0/16" } }, /cannot be changed any more/, {});
-      edit((spec) => Object.assign(spec.kubernetes, { version: "v1.36.3" }));
-      assert.match(await kubexm(["preview"], 1), /does not upgrade running clusters yet/);
-      edit((spec) => Object.assign(spec.kubernetes, { version: "v1.35.4" }));
+      await refused({ network: { kubeServiceCIDR: "10.97.0.0/16" } }, /cannot be changed any more/, {});
+      await refused({ network: { plugin: "calico" } }, /network\.plugin: this version of kubexm makes flannel/, {});
+      const refusedOfKubernetes = async (change: Record<string, unknown>, reason: RegExp) => {
+        let before: Record<string, unknown> = {};
+        edit(({ kubernetes }) => {
+          before = { ...kubernetes };
+          Object.assign(kubernetes, change);
+        });
+        assert.match(await kubexm(["preview"], 1), reason);
+        edit((spec) => Object.assign(spec, { kubernetes: before }));
+      };
+      await refusedOfKubernetes({ version: "v1.36.3" }, /does not upgrade running clusters yet/);
+      await refusedOfKubernetes({ clusterName: "k8s.example" }, /networking cannot be changed any more/);
+      await refusedOfKubernetes({ nodeCidrMaskSize: 25 }, /nodeCidrMaskSize cannot be changed any more: nodes keep/);
       await kubexm(["up", "--expect-no-changes"]);
     },
   },
@@ -226,13 +245,19 @@ const stages: readonly Stage[] = [
       await labExec(host("m1"), `ctr -n k8s.io images export /root/images.tar ${images.trim().replaceAll("\n", " ")}`);
       await docker(lab.hosts[0]?.ownDocker ? OWN : GIVEN, ["cp", `${host("m1").container}:/root/images.tar`, archive]);
       await labExec(host("m1"), "rm /root/images.tar");
-      edit((spec) => {
-        addHost(spec, host("w2"), "worker");
-        Object.assign(spec["mirrors"] as object, { imageArchives: [archive] });
-      });
-      const told = await kubexm(["up"]);
-      const made = told.split("\n").filter((line) => /^\S+ +\+ /.test(line) && !/^w2 |NodeSettings/.test(line));
+      edit((spec) => Object.assign(spec["mirrors"] as object, { imageArchives: [archive] }));
+      await kubexm(["up"]);
+      edit((spec) => addHost(spec, host("w2"), "worker"));
+      const told = (await kubexm(["up"])).split("\n");
+      const made = told.filter((line) => /^\S+ +\+ /.test(line) && !/^w2 |NodeSettings/.test(line));
       assert.deepEqual(made, []);
+      // Looking at all together is no change of a host; time is served to those whose addresses are known.
+      const changed = told.filter(
+        (line) => /^\S+ +[~±] /.test(line) && !/HostsFile|ClusterPreflight|Chrony/.test(line),
+      );
+      assert.deepEqual(changed, []);
+      for (const name of ["m1", "w1"])
+        await labExec(host(name), `grep -w '${host("w2").address}' /etc/hosts | grep -qw w2`);
       assert.doesNotMatch(await kubectl("get nodes --no-headers"), /NotReady/);
       assert.match(await kubectl("get nodes --no-headers"), /^w2 /m);
       const pulled = (await labExec(host("w2"), "journalctl -u containerd -o cat | grep 'PullImage \\\\\"'")).stdout;
@@ -241,11 +266,18 @@ const stages: readonly Stage[] = [
     },
   },
   {
-    name: "a worker less: its pods move first, and it is as it was before",
+    name: "a worker less: not while a PodDisruptionBudget holds its pods; then they move first, and it is as it was before",
     act: async ({ kubexm, kubectl, edit, differences }) => {
       await kubectl("create deployment web --image=registry.k8s.io/pause:3.10.1 --replicas=4");
       await kubectl("rollout status deployment/web --timeout=60s");
+      assert.match(await kubectl("get pods -l app=web -o 'jsonpath={.items[*].spec.nodeName}'"), /\bw2\b/);
+      await kubectl("create poddisruptionbudget web --selector=app=web --min-available=4");
       edit((spec) => dropHost(spec, "w2"));
+      const told = await kubexm(["up"], 1);
+      assert.match(told, new RegExp(`w2 was not drained within ${DRAIN_SECONDS} s .*PodDisruptionBudget`));
+      assert.match(told, /disruption budget/);
+      assert.match(await kubectl("get nodes --no-headers"), /^w2 +Ready,SchedulingDisabled /m);
+      await kubectl("delete poddisruptionbudget web");
       await kubexm(["up"]);
       assert.doesNotMatch(await kubectl("get nodes --no-headers"), /^w2 /m);
       await kubectl("rollout status deployment/web --timeout=60s");

@@ -2,13 +2,23 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { labExec, stopHost } from "../../lab/hosts";
 import { addHost, dropHost, inStages, members, until, withCluster, type Stage } from "../harness/cluster";
-import { startProbe, type Probe } from "../harness/probe";
+import { startProbe, tellProbe, type Probe } from "../harness/probe";
 
 let probe: Probe;
 
 const stages: readonly Stage[] = [
   {
-    name: "up makes three masters, each a member of etcd, that take pods",
+    name: "an API server that cannot start on the very first up: its last words, and no wait for it",
+    act: async ({ kubexm, edit }) => {
+      edit((spec) => Object.assign(spec.kubernetes, { apiserverArgs: ["--no-such-option=1"] }));
+      const told = await kubexm(["up"], 1);
+      assert.match(told, /kube-apiserver does not come up; its last words:[^]*unknown flag: --no-such-option/);
+      assert.doesNotMatch(told, /not ready after|time limit/);
+      edit((spec) => Reflect.deleteProperty(spec.kubernetes, "apiserverArgs"));
+    },
+  },
+  {
+    name: "the next up makes three masters, each a member of etcd, that take pods",
     act: async (cluster) => {
       await cluster.kubexm(["up"]);
       assert.equal(await members(cluster, "m1"), "m1 m2 m3");
@@ -17,7 +27,7 @@ const stages: readonly Stage[] = [
     },
   },
   {
-    name: "a master that would take the majority with it may not go, and it stays what it is",
+    name: "a master that would take the majority with it may not go; with the others well it leaves, and comes again",
     act: async (cluster) => {
       const { kubexm, edit, host, kubectl } = cluster;
       const manifest = "/etc/kubernetes/manifests/etcd.yaml";
@@ -27,13 +37,17 @@ const stages: readonly Stage[] = [
       assert.equal(await members(cluster, "m2"), "m1 m2 m3");
       assert.match(await kubectl("get nodes --no-headers", "m2"), /^m3 +Ready /m);
       await labExec(host("m1"), `mv /root/etcd.yaml ${manifest}`);
+      await until(() => kubectl("get --raw /readyz", "m1"));
+      await kubexm(["up"]);
+      assert.equal(await members(cluster, "m1"), "m1 m2");
+      assert.equal(await cluster.differences("m3"), "");
       edit((spec) => {
         addHost(spec, host("m3"), "master");
         spec.roleGroups.worker.push("m3");
       });
-      await until(() => kubectl("get --raw /readyz", "m1"));
       await kubexm(["up"]);
       assert.equal(await members(cluster, "m1"), "m1 m2 m3");
+      assert.equal((await kubectl("get nodes --no-headers")).match(/ Ready /g)?.length, 3);
       // kubeadm starts both while there is only one node.
       await kubectl("-n kube-system rollout restart deployment coredns");
       await kubectl("-n kube-system rollout status deployment coredns --timeout=120s");
@@ -69,6 +83,7 @@ const stages: readonly Stage[] = [
     name: "of two healthy masters one can go",
     act: async (cluster) => {
       const { failed, asked } = await probe.count();
+      console.log(tellProbe("a master died, and was forgotten", { asked, failed }));
       assert.ok(asked > 100, `${asked} requests`);
       assert.ok(failed.length * 10 < asked, `of ${asked} requests of a pod to another node: ${failed.join("\n")}`);
       await cluster.kubectl("delete pod client echo --grace-period=0 --force", "m2");

@@ -19,6 +19,10 @@ import { killTree } from "./whole-tree";
 const repo = join(__dirname, "..", "..", "..");
 const main = join(repo, "dist", "cli", "main.js");
 
+/** On a master, at its own API server. */
+export const KUBECTL =
+  "/usr/local/bin/kubectl --cache-dir /run/test-kubectl --kubeconfig /etc/kubernetes/admin.conf --server https://127.0.0.1:6443";
+
 type Tree = Record<string, unknown>;
 
 /** The spec of a cluster.yaml, as a person edits it. */
@@ -131,11 +135,7 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
       return printed;
     },
     start: (args) => startRun(command(args), cwd),
-    kubectl: async (args, on = first) => {
-      const kubectl =
-        "/usr/local/bin/kubectl --cache-dir /run/test-kubectl --kubeconfig /etc/kubernetes/admin.conf --server https://127.0.0.1:6443";
-      return (await labExec(host(on), `${kubectl} ${args}`)).stdout;
-    },
+    kubectl: async (args, on = first) => (await labExec(host(on), `${KUBECTL} ${args}`)).stdout,
     differences: async (name) => {
       const then = befores.get(name);
       assert.ok(then);
@@ -236,13 +236,15 @@ export async function inStages(t: TestContext, cluster: TestCluster, stages: rea
   }
 }
 
-/** Waits for what must come, at most as long as the runner lets a file run. */
-export async function until(holds: () => Promise<unknown>): Promise<void> {
+/** Waits for what must come; when it does not, the last reason is told. */
+export async function until(holds: () => Promise<unknown>, seconds = 300): Promise<void> {
+  const end = Date.now() + seconds * 1000;
   for (;;) {
     try {
       await holds();
       return;
-    } catch {
+    } catch (error) {
+      if (Date.now() > end) throw new Error(`it did not come within ${seconds} s: ${String(error)}`, { cause: error });
       await sleep(1000);
     }
   }

@@ -35,6 +35,10 @@ export interface Probe {
   count: () => Promise<{ asked: number; failed: string[] }>;
 }
 
+/** What a test prints of it, whether it is content or not. */
+export const tellProbe = (during: string, { asked, failed }: Awaited<ReturnType<Probe["count"]>>) =>
+  `probe, while ${during}: ${asked} requests of a pod to another node, ${failed.length} without an answer`;
+
 /** In the cluster a client asks a service on another node, from now on. */
 export async function startProbe({ kubectl }: TestCluster, from: string, to: string, on?: string): Promise<Probe> {
   const text = [pod("echo", to, server), pod("client", from, client), service].join("---");

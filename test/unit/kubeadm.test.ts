@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseAllDocuments } from "yaml";
+import { refuseFixed } from "../../provider/lifecycle";
+import { KubernetesNode } from "../../resources/kubernetes-node";
 import { initConfiguration, joinConfiguration } from "../../resources/kubernetes/kubeadm-config";
 import { parseSpec, type ClusterInput } from "../../resources/config";
 import { controlPlaneOf, kubeletOf } from "../../resources/modules/kubeadm";
@@ -90,6 +92,21 @@ test("kubelet: the schema's settings, and the user's over them", () => {
     spec({ kubernetes: { maxPods: 50, kubeletConfiguration: { failSwapOn: false, maxPods: 60 } } }),
   );
   assert.deepEqual(kubelet, { cgroupDriver: "systemd", maxPods: 60, podPidsLimit: 10000, failSwapOn: false });
+});
+
+test("the size of nodes' shares of the pod range is settled with the cluster, whether it was written or not", () => {
+  const made = (nodeCidrMaskSize?: string) => ({
+    drift: [],
+    role: "master",
+    ...(nodeCidrMaskSize && { nodeCidrMaskSize }),
+  });
+  const change = (was?: string, is?: string) => () => {
+    refuseFixed(KubernetesNode.definition, made(was), made(is));
+  };
+  change()();
+  change("node-cidr-mask-size=25", "node-cidr-mask-size=25")();
+  assert.throws(change(undefined, "node-cidr-mask-size=25"), /nodeCidrMaskSize cannot be changed any more: nodes keep/);
+  assert.throws(change("node-cidr-mask-size=25", undefined), /nodeCidrMaskSize cannot be changed any more/);
 });
 
 const documents = (text: string) => parseAllDocuments(text).map((one) => one.toJS() as Tree);
