@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { fetchFile, sourcesFor, versionsFor, wantedFile } from "../artifacts/index.js";
 import { type Lab, labClusterYaml, labDown, labUp, openLab } from "../lab/hosts.js";
 import { labKubernetesFrom } from "../lab/kubernetes.js";
-import { machineArch, needBuildDisk, wanted } from "../lab/mirror/build.js";
+import { ensureBuilt, machineArch, needBuildDisk, wanted } from "../lab/mirror/build.js";
 import { ensurePublished } from "../lab/mirror/images.js";
 import { USUAL_PARTS } from "../lab/mirror/serve.js";
 import { type BalancerService, type MirrorService, balancerService, mirrorService } from "../lab/service.js";
@@ -159,8 +159,10 @@ const buildParts = () =>
     "Parts of the cluster (upstream cannot be reached: from the Go module proxy)",
     async () => {
       const wants = USUAL_PARTS.map((part) => wanted(part));
-      await needBuildDisk(wants);
-      await Promise.all(wants.map(ensurePublished));
+      // The mirror needs it first of all, and shows nobody how long it takes.
+      const registry = wanted("registry");
+      await needBuildDisk([registry, ...wants]);
+      await Promise.all([ensureBuilt(registry), ...wants.map(ensurePublished)]);
     },
     "ready",
   );
