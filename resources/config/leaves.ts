@@ -57,6 +57,10 @@ export const registryAddress = form(
 export const timezone = form("a time zone", "Asia/Shanghai", matches(/^[A-Za-z][A-Za-z0-9]*([/_+-][A-Za-z0-9]+)*$/));
 export const packageName = form("a package's name", "nfs-common", matches(/^[A-Za-z0-9][A-Za-z0-9.+:~=_-]*$/));
 export const argument = form("an argument --name or --name=value", "--v=2", matches(/^--[a-z0-9][a-z0-9.-]*(=.*)?$/s));
+export const featureGate = z.string().regex(/^[A-Z][A-Za-z0-9]*$/, {
+  message:
+    "is not a feature gate's name (an upper-case letter first); write for example RotateKubeletServerCertificate",
+});
 export const zoneName = form("a DNS zone with an optional port", "example.io:1053", (text) =>
   matches(/^[A-Za-z0-9._-]+(:\d{1,5})?$/)(text),
 );

@@ -4,6 +4,7 @@ import {
   argument,
   count,
   dnsName,
+  featureGate,
   kubernetesVersion,
   no,
   oneOrMore,
@@ -70,10 +71,7 @@ export const kubernetes = z.strictObject({
     .enum(PROXY_MODES)
     .optional()
     .describe("How kube-proxy works. Default: ipvs below Kubernetes 1.35, iptables from there on"),
-  featureGates: z
-    .record(z.string().regex(/^[A-Z][A-Za-z0-9]*$/), z.boolean())
-    .default({})
-    .describe("Feature gates of all components"),
+  featureGates: z.record(featureGate, z.boolean()).default({}).describe("Feature gates of all components"),
   kubeletArgs: args("kubelet"),
   apiserverArgs: args("kube-apiserver"),
   controllerManagerArgs: args("kube-controller-manager"),

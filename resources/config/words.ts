@@ -80,8 +80,15 @@ function wrongType(issue: z.core.$ZodIssueInvalidType, value: unknown, source: s
 
 function wrongSize(bound: "least" | "most", limit: number | bigint, origin: string) {
   if (origin === "string")
-    return bound === "least" ? "is empty; write a value or remove it" : `is longer than ${limit} letters`;
-  if (origin === "array") return `needs at ${bound} ${limit} ${limit === 1 ? "entry" : "entries"}`;
+    return bound === "least"
+      ? "is empty; write a value or remove it"
+      : `is longer than ${limit} letters; write at most ${limit}`;
+  if (origin === "array") {
+    const entries = `${limit} ${limit === 1 ? "entry" : "entries"}`;
+    return bound === "least"
+      ? `needs at least ${entries}; write ${limit === 1 ? "it as a line" : "them as lines"} \`- value\``
+      : `takes at most ${entries}; remove the others`;
+  }
   return `must be at ${bound} ${limit}; write a number from there`;
 }
 
@@ -120,19 +127,21 @@ export function words(
     case "unrecognized_keys":
       return issue.keys.map((key) => unknownKey(root, path, key));
     case "invalid_key":
-      return issue.issues.map(({ message }) => ({ path, key: true, message: plainer(message) }));
+      return issue.issues.map(({ message }) => ({ path, key: true, message: plainer(message, undefined) }));
     case "invalid_union":
       return furthest(issue.errors).flatMap((inner) =>
         words(root, { ...inner, path: [...issue.path, ...inner.path] }, valueAt, source),
       );
     default:
-      return say(plainer(issue.message));
+      return say(plainer(issue.message, example(root, path)));
   }
 }
 
 /** Zod's own wording of a pattern says nothing to a reader. */
-const plainer = (message: string) =>
-  message.startsWith("Invalid ") ? "does not have the right form; see docs/cluster-yaml.md" : message;
+const plainer = (message: string, sample: string | undefined) =>
+  message.startsWith("Invalid ")
+    ? `does not have the right form; write ${sample === undefined ? "it as docs/cluster-yaml.md says" : `for example ${sample}`}`
+    : message;
 
 function unknownKey(root: z.core.$ZodType, path: Path, key: string): Said {
   const keys = keysAt(root, path);
