@@ -29,7 +29,7 @@ export function hostsRows(hosts: number, { ours, peers }: HostsRuns, grown: read
   const noops = { "up --refresh": seconds("again"), up: seconds("idle") };
   const sessions = Math.max(0, ...grown.slice(1, -1).map((host) => host.sessions));
   return [
-    ...rows("kubexm preflight", "s", seconds("preflight"), {}, from(80, hosts, { most: 5 })),
+    ...rows("kubexm preflight for Kubernetes", "s", seconds("preflight"), {}, from(80, hosts, { most: 5 })),
     ...rows("first up of host readiness (packages are there)", "s", seconds("first"), theirs("first", "seconds"), [
       { least: 1, fasterThan: "pyinfra" },
       { least: 1, fasterThan: "mitogen" },
@@ -43,7 +43,10 @@ export function hostsRows(hosts: number, { ours, peers }: HostsRuns, grown: read
     ...beside("up --refresh: CPU of the tool", "s", "again", "cpuSeconds"),
     ...beside("first up: peak memory of the tool", "MB", "first", "peakMB"),
     ...rows("first up: peak memory of the provider", "MB", providerMB(ours.first)),
-    ...rows("one host more", "s", seconds("grown"), noops, from(40, hosts, { most: 1.2, of: "up --refresh" })),
+    ...rows("one host more", "s", seconds("grown"), noops, [
+      ...from(40, hosts, { most: 1.2, of: "up --refresh" }),
+      ...from(40, hosts, { most: 1.2, of: "up" }),
+    ]),
     ...rows("one host more: sessions on each of the others", "", sessions, {}, [{ most: 1 }]),
     ...rows("one host more: sessions on the first, which serves time", "", grown[0]?.sessions ?? 0),
   ];

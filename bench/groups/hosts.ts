@@ -1,7 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parse, stringify } from "yaml";
 import type { Lab } from "../../lab/hosts.js";
 import { scratch } from "../../toolchain/cache.js";
 import { type Progress, progress } from "../../toolchain/progress.js";
@@ -15,37 +14,24 @@ import { IN_STEP, RESET, type Ready, SAVE, readyFrom, writeReady } from "../read
 import type { Row } from "../report.js";
 import { root } from "../root.js";
 import { labVersions, versionOf } from "../versions.js";
+import { type Form, clusterText } from "./hosts-files.js";
 import { type HostsRuns, hostsRows } from "./hosts-rows.js";
 
 const NAME = "bench-hosts";
 /** Ansible without Mitogen takes many times as long, and nothing is held against it here. */
 const PEERS = ["pyinfra", "mitogen"];
 
-interface ClusterFile {
-  spec: { hosts: { name: string }[]; roleGroups: Record<string, string[]> };
-}
-
-/** A cluster.yaml of the first hosts of a lab; hosts are only made ready. */
-function writeCluster(lab: Lab, file: string, hosts: number): void {
-  const cluster = parse(readFileSync(lab.clusterYaml, "utf8")) as ClusterFile;
-  const [first = "", ...rest] = lab.hosts.slice(0, hosts).map(({ name }) => name);
-  const spec = {
-    ...cluster.spec,
-    hosts: cluster.spec.hosts.slice(0, hosts),
-    roleGroups: { etcd: [first], master: [first], worker: rest },
-    kubernetes: { type: "none" },
-    system: { ntpServers: [first], timezone: "Asia/Shanghai" },
+const kubexmOn =
+  (name: string) =>
+  (folder: string, verb: string, ...flags: string[]): Promise<Taken> => {
+    const args = [join(root, "dist", "cli", "main.js"), verb, "-f", join(folder, name), ...flags];
+    return measured({ command: process.execPath, args }, folder);
   };
-  writeFileSync(file, stringify({ ...cluster, spec }));
-}
-
-const kubexm = (folder: string, verb: string, ...flags: string[]): Promise<Taken> => {
-  const file = join(folder, "cluster.yaml");
-  return measured(
-    { command: process.execPath, args: [join(root, "dist", "cli", "main.js"), verb, "-f", file, ...flags] },
-    folder,
-  );
-};
+const CLUSTER = "cluster.yaml";
+const NODES = "nodes.yaml";
+const kubexm = kubexmOn(CLUSTER);
+/** With half of the checks a host is asked that is to be made ready and no more. */
+const kubexmOnNodes = kubexmOn(NODES);
 
 /** A lab of the hosts that are made ready, and one that comes later. */
 interface Place {
@@ -54,7 +40,20 @@ interface Place {
   folder: string;
 }
 
-const write = ({ folder, whole }: Place, hosts: number) => writeCluster(whole, join(folder, "cluster.yaml"), hosts);
+function write({ folder, whole }: Place, hosts: number, form: Form = "ready"): void {
+  const text = clusterText(readFileSync(whole.clusterYaml, "utf8"), hosts, form);
+  writeFileSync(join(folder, form === "nodes" ? NODES : CLUSTER), text);
+}
+
+/** What `measure` gives while the hosts have every component; the other tools make no DNS servers, and nothing of it is timed. */
+async function resolving<T>(place: Place, hosts: number, measure: () => Promise<T>): Promise<T> {
+  write(place, hosts, "resolving");
+  await kubexm(place.folder, "up", "--yes");
+  const found = await measure();
+  write(place, hosts);
+  await kubexm(place.folder, "up", "--yes");
+  return found;
+}
 
 async function destroy({ folder }: Place): Promise<void> {
   await kubexm(folder, "destroy", "--yes");
@@ -84,12 +83,15 @@ async function life(place: Place, { check, floor, runs: { ours } }: Contest, las
   const { whole, lab, folder } = place;
   const hosts = lab.hosts.length;
   write(place, hosts);
-  ours.preflight.push(await kubexm(folder, "preflight"));
+  write(place, hosts, "nodes");
+  ours.preflight.push(await kubexmOnNodes(folder, "preflight"));
   ours.first.push(await kubexm(folder, "up", "--yes"));
   await mustHold(lab, check, "kubexm");
   ours.again.push(await kubexm(folder, "up", "--yes", "--refresh", "--expect-no-changes"));
-  ours.drift.push(await kubexm(folder, "drift"));
-  ours.floor.push(await measured(floor, folder));
+  await resolving(place, hosts, async () => {
+    ours.drift.push(await kubexm(folder, "drift"));
+    ours.floor.push(await measured(floor, folder));
+  });
   ours.idle.push(await kubexm(folder, "up", "--yes", "--expect-no-changes"));
   write(place, hosts + 1);
   await sleep(SETTLE_MS);

@@ -39,10 +39,38 @@ const EDITS: readonly { by: string; component: string; step: string }[] = [
     step: "path /etc/chrony/chrony.conf",
   },
   { by: "systemctl stop chrony", component: "Chrony", step: "unit chrony.service" },
+  { by: inFile("s/^#kubexm# //", "/etc/fstab"), component: "System", step: "swap" },
+  { by: "rm /etc/systemd/system.conf.d/50-kubexm.conf", component: "System", step: "limit nofile" },
+  // The first host serves time to the other.
+  { by: inFile("/dport 123/d", "/etc/nftables.conf"), component: "Firewall", step: "opening 123/udp" },
 ];
 
-/** What the lab has as up wants it would be nobody's to give back. */
-const OTHERWISE = "hostname was-$(hostname); echo 0 >/proc/sys/net/ipv4/ip_forward";
+/**
+ * What the lab has as up wants it would be nobody's to give back. The firewall lets in nothing but SSH; it flushes nothing, as
+ * the lab's own names may go by rules of others.
+ */
+const OTHERWISE = `
+hostname was-$(hostname)
+echo 0 >/proc/sys/net/ipv4/ip_forward
+printf '# swap was here\\n/dev/kx-swap none swap sw 0 0\\n' >>/etc/fstab
+mkdir -p /etc/systemd/system.conf.d
+printf '[Manager]\\nDefaultLimitNOFILE=1024:4096\\n' >/etc/systemd/system.conf.d/10-low.conf
+systemctl daemon-reexec
+cat >/etc/nftables.conf <<'X'
+#!/usr/sbin/nft -f
+table inet filter {
+  chain input {
+    type filter hook input priority 0; policy drop;
+    ct state established,related accept
+    iif lo accept
+    tcp dport 22 accept
+  }
+  chain forward {
+    type filter hook forward priority 0; policy drop;
+  }
+}
+X
+systemctl start nftables`;
 
 const SECRET = "hush-4711-hush";
 
