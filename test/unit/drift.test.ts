@@ -72,7 +72,10 @@ describe("drift without the engine", () => {
     rmSync(join(folder, "a"));
     const report = await look();
     assert.equal(driftCode(report), 1);
-    assert.match(driftText(report), /^h1 +Thing one +command a +want .*\nh2 +could not be looked at: h2: no way to it\n/);
+    assert.match(
+      driftText(report),
+      /^h1 +Thing one +command a +want .*\nh2 +could not be looked at: h2: no way to it\n/,
+    );
     assert.match(driftText(report), /\n1 difference on 2 hosts, 1 host not seen\n/);
     assert.equal(driftCode({ ...report, unseen: [] }), 2);
     assert.equal(driftCode({ drift: [], unseen: [] }), 0);
