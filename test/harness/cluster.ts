@@ -12,8 +12,9 @@ import { labClusterYaml, labExec, withLab, type Lab, type LabHost } from "../../
 import { labKubernetesFrom } from "../../lab/kubernetes";
 import { USUAL_PARTS, startMirror } from "../../lab/mirror/serve";
 import { gatewayOf } from "../../lab/service";
-import { compare, describeDifferences, snapshot, type Snapshot } from "../../lab/snapshot";
+import { snapshot, type Snapshot } from "../../lab/snapshot";
 import { run } from "../../toolchain/process";
+import { changesOn } from "./machine-wide";
 import { killTree } from "./whole-tree";
 
 const repo = join(__dirname, "..", "..", "..");
@@ -139,7 +140,7 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
     differences: async (name) => {
       const then = befores.get(name);
       assert.ok(then);
-      return describeDifferences(compare(then, await snapshot(host(name))));
+      return changesOn(then, await snapshot(host(name)));
     },
     remember,
   };

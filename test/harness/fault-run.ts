@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { labExec, type LabHost } from "../../lab/hosts";
-import { compare, describeDifferences, snapshot, type Snapshot } from "../../lab/snapshot";
+import { snapshot, type Snapshot } from "../../lab/snapshot";
 import type { Inputs } from "../../provider/lifecycle";
 import { holds } from "./fault-box";
+import { changesOn } from "./machine-wide";
 import { here } from "./provider-process";
 import { changesOf, quickState, type QuickState } from "./quick-state";
 
@@ -50,11 +51,6 @@ export async function onHosts<T>(
   await Promise.all(hosts.map(work));
 }
 
-/** Settings of the whole machine, which other labs on it raise and lower. */
-const MACHINE_WIDE = /^(fs\.inotify|user\.max_inotify)/;
-
 /** What is otherwise than in a whole snapshot; empty when the host is as it was. */
-export async function changedSince(before: Snapshot, host: LabHost): Promise<string> {
-  const all = compare(before, await snapshot(host));
-  return describeDifferences(all.filter(({ kind, name }) => kind !== "sysctl" || !MACHINE_WIDE.test(name)));
-}
+export const changedSince = async (before: Snapshot, host: LabHost): Promise<string> =>
+  changesOn(before, await snapshot(host));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { z } from "zod";
 import { anyLabName, labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
-import { compare, describeDifferences, snapshot } from "../../lab/snapshot";
+import { snapshot } from "../../lab/snapshot";
 import type { Definition } from "../../provider/definition";
 import { apply, look, revert } from "../../provider/engine";
 import { factsOf, type Facts } from "../../provider/facts";
@@ -22,6 +22,7 @@ import {
   Timezone,
 } from "../../resources";
 import { nodeModules, nodeParameters } from "../../resources/modules/node-kernel";
+import { changesOn } from "../harness/machine-wide";
 import { context, differing, walk, work, type StepCase } from "../harness/step-cases";
 
 const NAME = anyLabName();
@@ -258,7 +259,7 @@ describe("components on real hosts", () => {
     assert.match(notes.join("\n"), /block of another cluster/);
     assert.equal((await labExec(host, "grep -c old.example /etc/hosts || :")).stdout.trim(), "0");
     await revert(one(), wanted.owner, false, context("HostsFile"));
-    assert.equal(describeDifferences(compare(clean, await snapshot(host))), "");
+    assert.equal(changesOn(clean, await snapshot(host)), "");
   });
 
   test("HostsFile: a block that looks right but has no record is taken over, and goes", async () => {
@@ -274,7 +275,7 @@ describe("components on real hosts", () => {
     assert.ok(again);
     await apply(one(), wanted, again, context("HostsFile"));
     await revert(one(), wanted.owner, false, context("HostsFile"));
-    assert.equal(describeDifferences(compare(clean, await snapshot(host))), "");
+    assert.equal(changesOn(clean, await snapshot(host)), "");
   });
 
   test("Chrony: a host serves, the other is in step with it", async () => {
@@ -297,7 +298,7 @@ describe("components on real hosts", () => {
     await Promise.all(remotes.map((remote) => revert(remote, "Chrony.time", false, context("Chrony"))));
     const now = await Promise.all([server, client].map((host) => snapshot(host)));
     assert.deepEqual(
-      now.map((snap, i) => describeDifferences(compare(pick(clean, i), snap))),
+      now.map((snap, i) => changesOn(pick(clean, i), snap)),
       ["", ""],
     );
   });
@@ -335,7 +336,7 @@ async function walkOn(host: LabHost, remote: Remote, { of: steps, then, given, a
       steps: steps(facts),
       ...(then && { then: { steps: then.of(facts), holds: then.holds } }),
     });
-    assert.equal(describeDifferences(compare(start, await snapshot(host))), "");
+    assert.equal(changesOn(start, await snapshot(host)), "");
   } finally {
     // One that fails must not spoil the next.
     const { owner } = work(`case.${row.name.replaceAll(/\W+/g, "-")}`, []);

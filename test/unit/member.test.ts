@@ -51,6 +51,14 @@ const drop = ({ remote }: FakeHost) => revert(remote, "node", false, context("no
 const resets = ({ calls }: FakeHost) => calls().filter((call) => call.startsWith("kubeadm reset")).length;
 
 describe("what is taken back of a node", () => {
+  test("settings of the kernel that kubelet changed", () =>
+    on({ "proc/sys/kernel/panic": "0\n", "proc/sys/vm/overcommit_memory": "2\n" }, async (host) => {
+      await join(host);
+      await host.remote.run(raw("echo 10 >/proc/sys/kernel/panic; echo 1 >/proc/sys/vm/overcommit_memory"));
+      await drop(host);
+      assert.equal(host.read("proc/sys/kernel/panic"), "0\n");
+      assert.equal(host.read("proc/sys/vm/overcommit_memory"), "2\n");
+    }));
   test("nothing of a host that was refused: it is somebody else's node", () =>
     on(THEIRS, async (host) => {
       await assert.rejects(join(host), /node of another cluster: \/etc\/kubernetes\/kubelet\.conf/);
