@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type Lab, type LabHost, anyLabName, labDown, labExec, labUp, restartHost } from "../../lab/hosts.js";
-import { type Snapshot, compare, describeDifferences, snapshot } from "../../lab/snapshot.js";
+import { type Snapshot, snapshot } from "../../lab/snapshot.js";
+import { changesOn, ownChanges } from "../harness/machine-wide";
 import { run } from "../../toolchain/process.js";
 
 interface Change {
@@ -231,7 +232,7 @@ const ALONE: readonly (Omit<Change, "noticed"> & { noticed: RegExp })[] = [
 ];
 
 const signed = (was: Snapshot, is: Snapshot) =>
-  compare(was, is)
+  ownChanges(was, is)
     .map(
       ({ kind, name, before: b, after: a }) => `${b === undefined ? "+" : a === undefined ? "-" : "~"} ${kind} ${name}`,
     )
@@ -274,8 +275,8 @@ describe("lab snapshot", () => {
   it("finds the host as it was after everything was undone, a login and a reboot", async () => {
     await run("ssh", ["-F", lab.sshConfig, host.name, "true"]);
     await labExec(host, "systemctl daemon-reload; apt-get update -qq; sleep 5");
-    assert.equal(describeDifferences(compare(clean, await snapshot(host))), "");
+    assert.equal(changesOn(clean, await snapshot(host)), "");
     await restartHost(host);
-    assert.equal(describeDifferences(compare(clean, await snapshot(host))), "");
+    assert.equal(changesOn(clean, await snapshot(host)), "");
   });
 });

@@ -6,11 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { anyLabName, labDown, labExec, labUp, type LabHost } from "../../lab/hosts";
-import { compare, describeDifferences, snapshot } from "../../lab/snapshot";
+import { snapshot } from "../../lab/snapshot";
 import { revert } from "../../provider/engine";
 import { Secret, quote, sh } from "../../provider/shell";
 import { closeAll, connect, hostSpec, type Remote } from "../../provider/ssh";
 import * as steps from "../../provider/steps";
+import { changesOn } from "../harness/machine-wide";
 import { seeded } from "../harness/seeded";
 import { context, converge, raw, walk, work, type StepCase } from "../harness/step-cases";
 
@@ -342,7 +343,7 @@ describe("steps on a real host", () => {
       if (row.given !== undefined) await labExec(host, row.given);
       const before = await snapshot(host);
       await walk(remote, row);
-      assert.equal(describeDifferences(compare(before, await snapshot(host))), "");
+      assert.equal(changesOn(before, await snapshot(host)), "");
     });
   }
   const failing: readonly [string, StepCase["steps"], RegExp][] = [
@@ -379,7 +380,7 @@ describe("steps on a real host", () => {
       const error: unknown = await converge(remote, work("failing", wanted)).catch((why: unknown) => why);
       await revert(remote, "failing", false, context("failing"));
       assert.match(String(error), says);
-      assert.equal(describeDifferences(compare(before, await snapshot(host))), "");
+      assert.equal(changesOn(before, await snapshot(host)), "");
     });
   test("a failed look is an error, never absence", async () => {
     const broken = { ...steps.symlink("/etc/kx", "x"), look: raw("cat /nowhere") };
