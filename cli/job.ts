@@ -38,7 +38,8 @@ export async function clusterJob(file: string, { tell = () => undefined, makes =
   warnings.forEach(tell);
   const home = homeOf(cluster.name, file);
   process.env[CLUSTER_DIR] = home.dir;
-  return { cluster: cluster.name, program: () => build(cluster, home) };
+  const refused = notBuilt.length > 0 && { refused: refusal(notBuilt) };
+  return { cluster: cluster.name, program: () => build(cluster, home), ...refused };
 }
 
 /** For what goes by the state alone: a file that is no longer right must not keep anybody from giving hosts back. */

@@ -21,6 +21,8 @@ export interface Job {
   /** The cluster's name: the stack's too, unless PULUMI_STACK says otherwise. */
   cluster: string;
   program: PulumiFn;
+  /** Why `up` will not have it. A plan without what cannot be made would show a running cluster as going. */
+  refused?: Error;
 }
 
 const EXIT = { ok: 0, failed: 1, SIGINT: 130, SIGTERM: 143 } as const;
@@ -81,6 +83,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   const login = loginAdvice(home.state);
   if (login !== undefined) say(login);
   const known = () => state !== undefined && isKnown(stateFile(state, PROJECT.name, stack));
+  if (verb === "preview" && job.refused !== undefined && known()) throw job.refused;
   if (verb === "destroy" && state !== undefined && !known()) {
     say(`nothing to destroy: there is no state of "${stack}" in ${state}`);
     return EXIT.ok;
