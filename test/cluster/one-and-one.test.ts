@@ -207,7 +207,11 @@ const stages: readonly Stage[] = [
       };
       await refused({ network: { kubePodsCIDR: "10.244.0.0/16" } }, /cannot be changed any more/, {});
       await refused({ network: { kubeServiceCIDR: "10.97.0.0/16" } }, /cannot be changed any more/, {});
-      await refused({ network: { plugin: "calico" } }, /:\d+:\d+ spec\.network\.plugin: .*this version of kubexm makes flannel/, {});
+      await refused(
+        { network: { plugin: "calico" } },
+        /:\d+:\d+ spec\.network\.plugin: .*this version of kubexm makes flannel/,
+        {},
+      );
       const refusedOfKubernetes = async (change: Record<string, unknown>, reason: RegExp) => {
         let before: Record<string, unknown> = {};
         edit(({ kubernetes }) => {
