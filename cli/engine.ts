@@ -3,12 +3,15 @@ import { join } from "node:path";
 import type { PulumiCommand } from "@pulumi/pulumi/automation";
 import { signalAll } from "./stale.js";
 
+const HALF_WRITTEN =
+  "a run that was killed left the state half written; kubexm up puts that right, and goes on from there";
 const OTHER_PASSPHRASE =
   "the state is encrypted with another passphrase: put the file `passphrase` beside it back, or correct PULUMI_CONFIG_PASSPHRASE";
 
 /** Pulumi's own words, or ours where they do not tell what to do. */
 function words(code: number | undefined, said: string): string {
   if (code === undefined) return "Pulumi was killed; the next run goes on from here";
+  if (said.includes("failed to load checkpoint: EOF")) return HALF_WRITTEN;
   return said.includes("incorrect passphrase") ? OTHER_PASSPHRASE : said.replaceAll(/^error: /gm, "");
 }
 

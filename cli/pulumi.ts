@@ -13,7 +13,7 @@ import { loginAdvice } from "./login.js";
 import type { StackExport } from "./pending.js";
 import { report } from "./report.js";
 import { type Screen, screen } from "./screen.js";
-import { clearDeadLocks, endStrays } from "./stale.js";
+import { clearDeadLocks, dropHalfNotes, endStrays } from "./stale.js";
 import { isKnown, mayBePending, shortName, stateFile } from "./state-file.js";
 import { isPlan, summary } from "./words.js";
 
@@ -35,6 +35,7 @@ const say = (line: string) => console.error(line);
 async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: Engine): Promise<void> {
   await endStrays(home.dir, say);
   if (state === undefined) return;
+  dropHalfNotes(state);
   clearDeadLocks(state, lockPath(stack)).forEach(say);
   if (!mayBePending(stateFile(state, PROJECT.name, stack))) return;
   const { stdout } = await pulumi.run(["stack", "export", "--stack", stack], home.work, env);

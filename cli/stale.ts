@@ -70,6 +70,26 @@ export function clearDeadLocks(state: string, stack: string): string[] {
   });
 }
 
+/**
+ * Pulumi keeps notes about a file beside it, and writes them in one go with nothing to fall back on: a kill in that moment leaves
+ * half of them, and the file itself cannot be read any more. It needs none.
+ */
+export function dropHalfNotes(state: string): void {
+  const dir = join(state, ".pulumi");
+  if (!existsSync(dir)) return;
+  const notes = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".attrs"));
+  for (const path of notes.map((name) => join(dir, name))) if (!isJson(path)) rmSync(path, { force: true });
+}
+
+function isJson(path: string): boolean {
+  try {
+    JSON.parse(readFileSync(path, "utf8"));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function environmentOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, "utf8");

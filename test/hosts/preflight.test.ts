@@ -152,7 +152,7 @@ test("planted faults are all told at once, before anything is changed; ignorePre
       }
     });
 
-    const preflightOnly = ["--yes", "--target", "**preflight"];
+    const preflightOnly = ["--yes", "--target", "**preflight", "--target", "**:Cluster::**"];
     await t.test("once they are mended, or ignored, up goes on by itself", async () => {
       await onAll("mend");
       const still = await kubexm("up", ...preflightOnly);

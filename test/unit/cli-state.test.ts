@@ -19,7 +19,7 @@ import { claim } from "../../cli/claim.js";
 import { NODE_OPTIONS, homeOf, prepare } from "../../cli/home.js";
 import { settlePending } from "../../cli/pending.js";
 import { isKnown, mayBePending, stateFile } from "../../cli/state-file.js";
-import { RUN_MARK, clearDeadLocks, endStrays } from "../../cli/stale.js";
+import { RUN_MARK, clearDeadLocks, dropHalfNotes, endStrays } from "../../cli/stale.js";
 
 const root = mkdtempSync(join(tmpdir(), "kubexm-cli-"));
 let dir = root;
@@ -44,6 +44,16 @@ test("one claim at a time; the second is told who has it; it is free again after
   release();
   (await claim(dir, "destroy"))();
   assert.deepEqual(readdirSync(dir), []);
+});
+
+test("notes that a kill left half written go, whole ones and the state itself stay", () => {
+  const stacks = join(dir, ".pulumi", "stacks", "kubexm");
+  mkdirSync(stacks, { recursive: true });
+  const files = { "a.json": "{", "a.json.attrs": "", "b.json.attrs": '{"user.cach', "c.json.attrs": '{"md5":"x"}' };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(stacks, name), text);
+  dropHalfNotes(dir);
+  assert.deepEqual(readdirSync(stacks), ["a.json", "c.json.attrs"]);
+  dropHalfNotes(join(dir, "nowhere"));
 });
 
 test("of many at once exactly one gets the claim", async () => {
