@@ -58,7 +58,9 @@ const stages: readonly Stage[] = [
     act: async (cluster) => {
       probe = await startProbe(cluster, "m2", "m3", "m2");
       await stopHost(cluster.host("m1"), true);
-      await cluster.kubectl("create configmap written-after --from-literal=a=b", "m2");
+      // Said again after a no, it may be there already: applied, not created.
+      const written = "kind: ConfigMap\napiVersion: v1\nmetadata: { name: written-after }\ndata: { a: b }";
+      await cluster.kubectl(`apply --server-side -f - <<'EOF'\n${written}\nEOF`, "m2");
       assert.equal(await cluster.kubectl("get configmap written-after -o 'jsonpath={.data.a}'", "m3"), "b");
     },
   },

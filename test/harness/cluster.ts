@@ -136,7 +136,7 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
       return printed;
     },
     start: (args) => startRun(command(args), cwd),
-    kubectl: async (args, on = first) => (await labExec(host(on), `${KUBECTL} ${args}`)).stdout,
+    kubectl: (args, on = first) => overElections(async () => (await labExec(host(on), `${KUBECTL} ${args}`)).stdout),
     differences: async (name) => {
       const then = befores.get(name);
       assert.ok(then);
@@ -234,6 +234,19 @@ export async function inStages(t: TestContext, cluster: TestCluster, stages: rea
       done.add(name);
     });
     if (!done.has(name)) break;
+  }
+}
+
+/** While etcd elects a leader, its API server says no for a moment: clients ask again, and so does a test. */
+async function overElections(ask: () => Promise<string>): Promise<string> {
+  for (const end = Date.now() + 60_000; ;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (Date.now() > end || !/etcdserver: (request timed out|leader changed|no leader)/.test(String(error)))
+        throw error;
+      await sleep(1000);
+    }
   }
 }
 
