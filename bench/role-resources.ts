@@ -1,5 +1,5 @@
 import type { Lab } from "../lab/hosts.js";
-import { ROLE, FILES, hostsEntries, sha256 } from "./role.js";
+import { ROLE, FILES, hostsBlock, hostsEntries, sha256 } from "./role.js";
 
 /** A lab host as kubexm's own host argument. */
 export interface Reach {
@@ -13,7 +13,7 @@ export interface Reach {
 /** What the processes that drive kubexm get to know, as a file. */
 export interface RoleJob {
   hosts: Reach[];
-  /** By kind: four components, as a cluster would have them; the same on every host. */
+  /** By kind; the same on every host. */
   components: Record<string, Record<string, unknown>>;
 }
 
@@ -26,14 +26,20 @@ export const reach = (lab: Lab): Reach[] =>
     knownHostsPath: lab.knownHostsPath,
   }));
 
-export function roleJob(lab: Lab, programFile: string): RoleJob {
+/** The role as one component, and split in four as a cluster would have it. */
+export function roleJobs(lab: Lab, programFile: string): { whole: RoleJob; split: RoleJob } {
+  const hosts = reach(lab);
+  const program = { path: programFile, sha256: sha256(FILES.program.content) };
   return {
-    hosts: reach(lab),
-    components: {
-      Packages: { debs: [ROLE.package] },
-      HostsFile: { entries: hostsEntries(lab) },
-      Kernel: { modules: [], sysctl: { [ROLE.parameter]: ROLE.value } },
-      BenchAgent: { program: { path: programFile, sha256: sha256(FILES.program.content) } },
+    whole: { hosts, components: { BenchRole: { block: hostsBlock(hostsEntries(lab)), program } } },
+    split: {
+      hosts,
+      components: {
+        Packages: { debs: [ROLE.package] },
+        HostsFile: { entries: hostsEntries(lab) },
+        Kernel: { modules: [], sysctl: { [ROLE.parameter]: ROLE.value } },
+        BenchAgent: { program },
+      },
     },
   };
 }

@@ -4,7 +4,6 @@ import "../cli/light-sdk.js";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Inputs } from "../provider/lifecycle";
 import { closeAll, countConnections } from "../provider/ssh";
-import "../resources/provider";
 import { forKind } from "./component.js";
 import type { RoleJob } from "./role-resources.js";
 

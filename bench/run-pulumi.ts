@@ -6,25 +6,29 @@ import { codeOf, exitWith } from "../cli/exit.js";
 import { PULUMI_VERBS, pulumiArguments } from "../cli/flags.js";
 import { runPulumi } from "../cli/pulumi.js";
 import { Host, HostsFile, Kernel, Packages } from "../index.js";
-import { BenchAgent } from "./component.js";
+import { BenchAgent, BenchRole } from "./component.js";
 import type { RoleJob } from "./role-resources.js";
 
-const KINDS = { Packages, HostsFile, Kernel, BenchAgent } as const;
 type AnyClass = new (name: string, args: Record<string, unknown>, opts: object) => unknown;
+const KINDS = { Packages, HostsFile, Kernel, BenchAgent, BenchRole } as unknown as Readonly<Record<string, AnyClass>>;
 
-/** The package does not carry the bench, so its component is found by its path. */
-const loadHere: ResourceTransformation = ({ props, opts }) => {
-  const file = JSON.stringify(join(__dirname, "component.js"));
-  const loader = `exports.handler=()=>require(${file}).forKind("BenchAgent")`;
-  return { props: { ...(props as object), __provider: loader }, opts };
-};
+/** The package does not carry the bench, so its components are found by their path. */
+const loadHere =
+  (kind: string): ResourceTransformation =>
+  ({ props, opts }) => {
+    const file = JSON.stringify(join(__dirname, "component.js"));
+    const loader = `exports.handler=()=>require(${file}).forKind("${kind}")`;
+    return { props: { ...(props as object), __provider: loader }, opts };
+  };
 
 function program({ hosts, components }: RoleJob): void {
   for (const { name, ...reach } of hosts) {
     const host = new Host(name, reach);
     for (const [kind, args] of Object.entries(components)) {
-      const make = KINDS[kind as keyof typeof KINDS] as unknown as AnyClass;
-      new make(`${name}-${kind}`, { host, ...args }, kind === "BenchAgent" ? { transformations: [loadHere] } : {});
+      const Component = KINDS[kind];
+      if (!Component) throw new Error(`no component ${kind}`);
+      const opts = kind.startsWith("Bench") ? { transformations: [loadHere(kind)] } : {};
+      new Component(`${name}-${kind}`, { host, ...args }, opts);
     }
   }
 }

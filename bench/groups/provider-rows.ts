@@ -48,6 +48,7 @@ export const providerMB = (runs: readonly Taken[]) =>
 export function providerRows(hosts: number, runs: Runs): Row[] {
   const alone = runs["kubexm"] ?? { first: [], again: [] };
   const pulumi = runs["pulumi"] ?? { first: [], again: [] };
+  const split = runs["split"] ?? { first: [], again: [] };
   const compare = (
     metric: string,
     unit: string,
@@ -73,6 +74,7 @@ export function providerRows(hosts: number, runs: Runs): Row[] {
       { most: hosts >= 80 ? 0.7 : 1, of: "pyinfra" },
     ]),
     ...rowsOf(`no-op through Pulumi: Pulumi's own share, ${hosts} hosts`, "s", share),
+    ...compare("no-op through Pulumi, the role split in four components", "s", split.again, "again", seconds),
     ...compare("first run, provider alone", "s", alone.first, "first", seconds, [
       { most: 1.4, of: "script" },
       { least: 1, fasterThan: "pyinfra" },
@@ -82,6 +84,7 @@ export function providerRows(hosts: number, runs: Runs): Row[] {
     ...compare("first run through Pulumi (up)", "s", pulumi.first, "first", seconds, [
       { least: 1, fasterThan: "pyinfra" },
     ]),
+    ...compare("first run through Pulumi, the role split in four components", "s", split.first, "first", seconds),
     ...compare("no-op: CPU of the tool, provider alone", "s", alone.again, "again", middle("cpuSeconds")),
     ...compare("no-op: CPU of the tool, through Pulumi", "s", pulumi.again, "again", middle("cpuSeconds")),
     ...compare("first run: CPU of the tool, provider alone", "s", alone.first, "first", middle("cpuSeconds")),
@@ -108,6 +111,11 @@ export function providerRows(hosts: number, runs: Runs): Row[] {
     ]),
     ...compare("no-op: SSH sessions of a host", "", alone.again, "again", sessions, [{ most: 3 }]),
     ...rowsOf(`up --refresh: SSH sessions of a host, ${hosts} hosts`, "", sessions(pulumi.again), {}, [{ most: 3 }]),
+    ...rowsOf(
+      `up --refresh, the role split in four: SSH sessions of a host, ${hosts} hosts`,
+      "",
+      sessions(split.again),
+    ),
     ...compare("first run: SSH sessions of a host", "", alone.first, "first", sessions),
   ];
 }

@@ -11,7 +11,7 @@ import { type SshCount, cpuMeter, onEach, sshCounts, withBenchLab } from "../hos
 import { type Taken, type Tool, measured } from "../measure.js";
 import { KEX, peerVersions, peers as peerTools, sshTool } from "../peers.js";
 import { FILES, RESET, checkScript, hostsBlock, hostsEntries, makeScript, writeFiles } from "../role.js";
-import { roleJob } from "../role-resources.js";
+import { roleJobs } from "../role-resources.js";
 import type { ProviderRun } from "../run-provider.js";
 import { labVersions, versionOf } from "../versions.js";
 import { uploadRows } from "./provider-upload.js";
@@ -35,11 +35,20 @@ const node = (name: string, ...args: string[]): Tool => ({
 async function contestants(lab: Lab, folder: string, wanted: readonly string[]): Promise<Record<string, Contestant>> {
   const block = hostsBlock(hostsEntries(lab));
   const files = writeFiles(join(folder, "role"), block);
-  const [check, make, job, state] = ["check.sh", "make.sh", "job.json", "state.json"].map((name) => join(folder, name));
-  if (!check || !make || !job || !state) throw new Error("no files");
-  writeFileSync(check, checkScript(block));
-  writeFileSync(make, makeScript(block));
-  writeFileSync(job, JSON.stringify(roleJob(lab, join(files, FILES.program.name))));
+  const put = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const check = put("check.sh", checkScript(block));
+  const make = put("make.sh", makeScript(block));
+  const { whole, split } = roleJobs(lab, join(files, FILES.program.name));
+  const job = put("job.json", JSON.stringify(whole));
+  const state = join(folder, "state.json");
+  const throughPulumi = (file: string): Contestant => ({
+    first: node("run-pulumi.js", file, "up"),
+    again: node("run-pulumi.js", file, "up", "--refresh"),
+    forget: () => rmSync(join(folder, ".kubexm", "bench"), { recursive: true, force: true }),
+  });
   const others = await peerTools({ lab, folder, work: "role", files }, wanted);
   return {
     script: { first: sshTool(lab, make), again: sshTool(lab, check) },
@@ -47,11 +56,8 @@ async function contestants(lab: Lab, folder: string, wanted: readonly string[]):
       first: node("run-provider.js", job, "create", state),
       again: node("run-provider.js", job, "read", state),
     },
-    pulumi: {
-      first: node("run-pulumi.js", job, "up"),
-      again: node("run-pulumi.js", job, "up", "--refresh"),
-      forget: () => rmSync(join(folder, ".kubexm", "bench"), { recursive: true, force: true }),
-    },
+    pulumi: throughPulumi(job),
+    split: throughPulumi(put("split.json", JSON.stringify(split))),
     ...Object.fromEntries(Object.entries(others).map(([name, tool]) => [name, { first: tool, again: tool }])),
   };
 }
