@@ -1,5 +1,5 @@
 import type { Lab } from "../lab/hosts.js";
-import { ROLE, FILES, hostsBlock, hostsEntries, sha256 } from "./role.js";
+import { ROLE, FILES, hostsBlock, hostsLines, sha256 } from "./role.js";
 
 /** A lab host as kubexm's own host argument. */
 export interface Reach {
@@ -31,12 +31,12 @@ export function roleJobs(lab: Lab, programFile: string): { whole: RoleJob; split
   const hosts = reach(lab);
   const program = { path: programFile, sha256: sha256(FILES.program.content) };
   return {
-    whole: { hosts, components: { BenchRole: { block: hostsBlock(hostsEntries(lab)), program } } },
+    whole: { hosts, components: { BenchRole: { block: hostsBlock(lab), program } } },
     split: {
       hosts,
       components: {
         Packages: { debs: [ROLE.package] },
-        HostsFile: { entries: hostsEntries(lab) },
+        HostsFile: { lines: hostsLines(lab) },
         Kernel: { modules: [], sysctl: { [ROLE.parameter]: ROLE.value } },
         BenchAgent: { program },
       },

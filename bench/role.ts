@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Lab } from "../lab/hosts.js";
 
 /**
  * The work that every tool does: twelve operations that prepare a host, of which a fresh one needs ten. All tools get the same
@@ -75,16 +74,15 @@ export const FILES = {
 
 const all: readonly RoleFile[] = Object.values(FILES);
 
-export interface HostsEntry {
-  address: string;
-  names: string[];
-}
+type Named = { hosts: readonly { name: string; address: string }[] };
 
-export const hostsEntries = (lab: Lab): HostsEntry[] =>
-  lab.hosts.map(({ name, address }) => ({ address, names: [`${name}.bench.local`, name] }));
+export const hostsLines = ({ hosts }: Named): string[] =>
+  hosts.map(({ name, address }) => `${address} ${name}.bench.local ${name}`);
 
-export const hostsBlock = (entries: readonly HostsEntry[]): string =>
-  entries.map(({ address, names }) => `${address} ${names.join(" ")}\n`).join("");
+export const hostsBlock = (lab: Named): string =>
+  hostsLines(lab)
+    .map((line) => `${line}\n`)
+    .join("");
 
 export const sha256 = (content: string): string => createHash("sha256").update(content).digest("hex");
 

@@ -1,7 +1,8 @@
 /**
  * Pulumi's SDK loads a TypeScript compiler and half of npm to turn functions into text, which kubexm never asks of it.
  * With this they load when they are first used: 0.35 s of CPU time and 55 MB less for every process with the SDK in it.
- * So do the languages of zod's messages and, for the provider, yaml: 40 ms more.
+ * So do the languages of zod's messages and, for the provider, yaml: 40 ms more. And where promises of the program come from is
+ * not written down: the SDK does so for each of thousands, and shows it to whoever debugs them only.
  * Imported before the SDK here, and by NODE_OPTIONS in the provider processes that Pulumi starts.
  */
 import Module from "node:module";
@@ -34,7 +35,35 @@ function onFirstUse(load: () => unknown): unknown {
 const loader = Module as unknown as { _load: Load };
 const original = loader._load;
 
-loader._load = (name, parent, isMain) =>
-  HEAVY.some((heavy) => heavy.name === name && parent?.filename?.includes(heavy.by))
-    ? onFirstUse(() => original.call(loader, name, parent, isMain))
-    : original.call(loader, name, parent, isMain);
+type Track = (promise: Promise<unknown>, context: unknown) => Promise<unknown>;
+
+/** As `track`, but with no stack. */
+const stackless =
+  (track: Track): Track =>
+  (promise, context) => {
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
+    try {
+      return track(promise, context);
+    } finally {
+      Error.stackTraceLimit = stackTraceLimit;
+    }
+  };
+
+let lightened: object | undefined;
+
+/** The module through which all of the SDK keeps track of promises. */
+function lighten(module: unknown): unknown {
+  const tracking = module as { debuggablePromise?: Track; debugPromiseLeaks?: boolean };
+  if (lightened === undefined && tracking.debuggablePromise && tracking.debugPromiseLeaks === false) {
+    lightened = tracking;
+    tracking.debuggablePromise = stackless(tracking.debuggablePromise);
+  }
+  return module;
+}
+
+loader._load = (name, parent, isMain) => {
+  const load = () => original.call(loader, name, parent, isMain);
+  if (HEAVY.some((heavy) => heavy.name === name && parent?.filename?.includes(heavy.by))) return onFirstUse(load);
+  return name.endsWith("/debuggable") && parent?.filename?.includes(SDK) ? lighten(load()) : load();
+};

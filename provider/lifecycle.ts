@@ -31,14 +31,15 @@ import type { Drift, Step } from "./step";
 import { maybeUnknown, unknownPaths } from "./unknown";
 
 /** The number of the shape of what is stored; older shapes stay readable. */
-export const schemaVersion = 1;
+export const schemaVersion = 2;
 
 export type Inputs = Readonly<Record<string, unknown>>;
 
 export interface Outputs {
   readonly [name: string]: unknown;
   readonly schema: number;
-  readonly facts?: Facts;
+  /** As JSON: Pulumi takes a structure apart at every step of every run. Of schema 1 they are the structure itself. */
+  readonly facts?: string | Facts;
   readonly drift: readonly Drift[];
   /** Set while a create or an update has not come to its end. */
   readonly incomplete?: boolean;
@@ -86,7 +87,10 @@ export function idOf(kind: string, stored: Inputs): string {
 const isOutputs = (value: Inputs | undefined): value is Outputs => Array.isArray(value?.["drift"]);
 
 /** Facts kept in the state, so that a later look needs no exec to learn them. */
-const storedFacts = (olds: Inputs | undefined): Facts | undefined => (isOutputs(olds) ? olds.facts : undefined);
+function storedFacts(olds: Inputs | undefined): Facts | undefined {
+  const facts = isOutputs(olds) ? olds.facts : undefined;
+  return typeof facts === "string" ? (JSON.parse(facts) as Facts) : facts;
+}
 
 const at = (inputs: unknown, path: string): unknown =>
   path.split(".").reduce<unknown>((value, key) => (value as Inputs | undefined)?.[key], inputs);
@@ -143,7 +147,7 @@ export function plan(definition: Definition, olds: Inputs | undefined, news: Inp
 /** An earlier version may have stored arguments that this one no longer takes; its plan then shows all steps as new. */
 function stepsOfOld(definition: Definition, olds: Outputs): readonly Step[] {
   try {
-    return workOf(definition, parse(definition, inputsIn(olds)), olds.facts).steps;
+    return workOf(definition, parse(definition, inputsIn(olds)), storedFacts(olds)).steps;
   } catch {
     return [];
   }
@@ -256,7 +260,8 @@ async function madeOf(
   { parsed, remote, facts, notes }: { parsed: Parsed; remote: Remote; facts: Facts; notes: readonly string[] },
 ): Promise<Outputs> {
   for (const note of notes) world.tell(parsed.common.resource.urn, note, "warning");
-  return { ...inputs, schema: schemaVersion, facts, drift: [], ...(await revealed(definition, parsed, remote)) };
+  const told = await revealed(definition, parsed, remote);
+  return { ...inputs, schema: schemaVersion, facts: JSON.stringify(facts), drift: [], ...told };
 }
 
 const halfMade = (definition: Definition, inputs: Inputs, olds: Inputs | undefined, facts: Facts, why: Error) =>
@@ -264,7 +269,7 @@ const halfMade = (definition: Definition, inputs: Inputs, olds: Inputs | undefin
     idOf(definition.kind, inputs),
     {
       ...inputs,
-      ...{ schema: schemaVersion, facts, drift: [], incomplete: true },
+      ...{ schema: schemaVersion, facts: JSON.stringify(facts), drift: [], incomplete: true },
       ...(wasMade(olds) && { made: true }),
     },
     why,
@@ -335,7 +340,7 @@ export async function read(definition: Definition, world: World, props: Inputs):
     context(world, definition, parsed.common).holder,
   );
   const extra = seen.stale.map((id): Drift => ({ step: id, want: "taken back", found: "still there" }));
-  return { ...props, schema: schemaVersion, facts, drift: [...driftOf(seen), ...extra] };
+  return { ...props, schema: schemaVersion, facts: JSON.stringify(facts), drift: [...driftOf(seen), ...extra] };
 }
 
 /** The others are asked first: that a host is gone is no reason for them to keep it. */

@@ -15,7 +15,7 @@ import { equip } from "./modules/equipment";
 import { archivesOf, filesOf } from "./modules/files";
 import { prepareHosts, type PreparedMachine, type Surroundings } from "./modules/host";
 import { makeKubernetes } from "./modules/kubernetes";
-import { hostsEntries } from "./modules/names";
+import { hostsLines } from "./modules/names";
 import { splitOutputs } from "./modules/outputs";
 import { checkHosts } from "./modules/preflight";
 import { registriesOf } from "./modules/registries";
@@ -37,7 +37,7 @@ export class Cluster extends pulumi.ComponentResource {
     const surroundings = {
       cluster: name,
       spec,
-      names: known.apply((all) => hostsEntries(spec, all)),
+      names: known.apply((all) => hostsLines(spec, all)),
       addresses: known,
       opts: { parent: this },
     };

@@ -10,7 +10,7 @@ import type { Group, Measured, Options } from "../groups.js";
 import { type SshCount, cpuMeter, onEach, sshCounts, withBenchLab } from "../hosts.js";
 import { type Taken, type Tool, measured } from "../measure.js";
 import { KEX, peerVersions, peers as peerTools, sshTool } from "../peers.js";
-import { FILES, RESET, checkScript, hostsBlock, hostsEntries, makeScript, writeFiles } from "../role.js";
+import { FILES, RESET, checkScript, hostsBlock, makeScript, writeFiles } from "../role.js";
 import { roleJobs } from "../role-resources.js";
 import type { ProviderRun } from "../run-provider.js";
 import { labVersions, versionOf } from "../versions.js";
@@ -33,7 +33,7 @@ const node = (name: string, ...args: string[]): Tool => ({
 });
 
 async function contestants(lab: Lab, folder: string, wanted: readonly string[]): Promise<Record<string, Contestant>> {
-  const block = hostsBlock(hostsEntries(lab));
+  const block = hostsBlock(lab);
   const files = writeFiles(join(folder, "role"), block);
   const put = (name: string, content: string) => {
     writeFileSync(join(folder, name), content);

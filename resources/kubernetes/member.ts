@@ -68,14 +68,14 @@ const askMasters = (membership: Membership, itsCa: string): Ask => ({
 });
 
 /** kubeadm wants the folder empty, unless it was told that this check may fail. */
-const etcdDirMayHoldMore = (etcdDir: string, ignored: readonly string[]) =>
+export const etcdDirMayBeShared = (etcdDir: string, ignored: readonly string[]) =>
   ignored
     .map((name) => name.toLowerCase())
     .some((name) => name === "all" || name === `diravailable-${etcdDir.replaceAll("/", "-")}`.toLowerCase());
 
 /** What stands where etcd is to keep its data, and is not of an etcd. */
 const othersInEtcdDir = ({ etcdDir, ignored }: Membership) =>
-  etcdDir === undefined || etcdDirMayHoldMore(etcdDir, ignored)
+  etcdDir === undefined || etcdDirMayBeShared(etcdDir, ignored)
     ? sh`:`
     : sh`ls -A -- ${etcdDir} 2>/dev/null | grep -vx member | head -n 6 | tr '\n' ' '`;
 

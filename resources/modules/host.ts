@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../../provider/host";
 import { Chrony } from "../chrony";
-import { commaParts, type ClusterHost, type ClusterSpec, type HostsRecord, type Role } from "../config";
+import { commaParts, type ClusterHost, type ClusterSpec, type Role } from "../config";
 import { Firewall } from "../firewall";
 import { HostsFile } from "../hosts-file";
 import { Packages } from "../packages";
@@ -20,7 +20,7 @@ export interface Surroundings {
   /** Prefix of all resource names. */
   cluster: string;
   spec: ClusterSpec;
-  names: pulumi.Input<HostsRecord[]>;
+  names: pulumi.Input<string[]>;
   /** Addresses within the cluster, by host. */
   addresses: pulumi.Output<Readonly<Record<string, string>>>;
   opts: pulumi.CustomResourceOptions;
@@ -83,7 +83,7 @@ function prepareHost(
   const time = timeOf(host.name, spec);
 
   const resolver = dns.length === 0 ? [] : [new Resolver(name("resolver"), { ...common, servers: dns }, opts)];
-  const hostsFile = new HostsFile(name("hosts-file"), { ...common, entries: names }, opts);
+  const hostsFile = new HostsFile(name("hosts-file"), { ...common, lines: names }, opts);
   // A name that sudo cannot resolve makes it slow: the hosts file knows the new one first.
   const system = new System(
     name("system"),

@@ -7,13 +7,13 @@ const linesFor = (
 ): HostsRecord[] =>
   host === undefined ? [] : Object.values(addressesOf(host)).map((address: string) => ({ address, names }));
 
-/** All names every host has to know, once the addresses are known. */
-export function hostsEntries(spec: ClusterSpec, addresses: Readonly<Record<string, string>>): HostsRecord[] {
+/** Lines of a hosts file with all names that every host has to know, once the addresses are known. */
+export function hostsLines(spec: ClusterSpec, addresses: Readonly<Record<string, string>>): string[] {
   const at = (host: ClusterHost | undefined) => host && { address: addresses[host.name] ?? host.address };
   const { domain, lb_address: balancer, externalDNS } = spec.controlPlaneEndpoint;
   const endpoint = balancer === "" ? at(hostsOf(spec, "master")[0]) : { address: balancer };
   const registry = spec.registry.privateRegistry.replace(/:\d+$/, "");
-  return [
+  const records = [
     ...spec.hosts.flatMap((host) => linesFor(at(host), [`${host.name}.${spec.kubernetes.clusterName}`, host.name])),
     // A line here would go before what the user's own DNS says.
     ...(externalDNS ? [] : linesFor(endpoint, [domain])),
@@ -21,4 +21,5 @@ export function hostsEntries(spec: ClusterSpec, addresses: Readonly<Record<strin
     ...spec.extra.hosts.map((entry) => ({ address: entry.address, names: [entry.domain] })),
     ...hostsRecords(spec.host),
   ];
+  return records.map(({ address, names }) => `${address} ${names.join(" ")}`);
 }

@@ -25,6 +25,7 @@ export const asked = z.object({
   ports: z.array(z.string()).describe("Ports that something of the cluster will listen on: 6443/tcp"),
   disk: z.record(z.string(), z.number()).describe("GiB that must be free, by path"),
   etcdDir: z.string().optional().describe("Folder of etcd's data, where one is set up"),
+  etcdDirShared: z.boolean().default(false).describe("That folder may hold other things, too"),
   reach: z.array(reach).default([]).describe("What it must reach"),
   arch: z.string().optional().describe("Processor architecture"),
   zone: z.string().optional().describe("Time zone"),

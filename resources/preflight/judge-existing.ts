@@ -104,6 +104,15 @@ function judgeRuntime(all: readonly Remains[], { runtime, existingRuntime }: Ask
   return warn(listed(all), `nothing: ${runtime} is set up beside it, or in its place (${existingRuntime})`);
 }
 
+/** kubeadm refuses such a folder, and its first master would be told so only when the images are there. */
+function judgeEtcdDir(seen: Seen, { etcdDir, etcdDirShared }: Asked): Verdict | undefined {
+  if (etcdDir === undefined || etcdDirShared || seen.besidesEtcd.length === 0 || isOurs(seen, "etcd")) return undefined;
+  return fail(
+    `${etcdDir}, where etcd is to keep its data, holds ${seen.besidesEtcd.join(", ")}`,
+    `write a folder of its own to etcd.dataDir, ${etcdDir}/etcd for example, or move away what is there`,
+  );
+}
+
 /** A runtime stays where a cluster is cleaned: each is judged by itself, and the graver says what is to be done. */
 export const judgeExisting: Judge = (seen, asked) => {
   if (!asked.cluster) return undefined;
@@ -114,6 +123,7 @@ export const judgeExisting: Judge = (seen, asked) => {
       all.filter((one) => !ofRuntime(one)),
       asked,
     ),
+    judgeEtcdDir(seen, asked),
     judgeRuntime(all.filter(ofRuntime), asked),
   ].flatMap((verdict) => verdict ?? []);
   const failed = verdicts.filter(({ result }) => result === "fail");

@@ -16,6 +16,7 @@ for f in /etc/os-release /usr/lib/os-release; do [ ! -r $f ] || { while IFS= rea
 ${machine}
 ${modules(asked.modules)}
 ${existing}
+${asked.etcdDir === undefined ? sh`:` : besidesEtcd(asked.etcdDir)}
 ${network}
 ${zone(asked.zone)}
 ${room(Object.keys(asked.disk))}
@@ -74,6 +75,10 @@ for e in /var/lib/kubexm/ledger/*/id; do
 if [ -f "$e" ]; then IFS= read -r id <"$e" || :
 case $id in *kube* | *etcd* | *containerd* | *docker* | *cri* | *cni* | *isula* | *haproxy* | *nginx* | *keepalived* | *registry*) p ledger "$id" ;; esac; fi
 done`;
+
+/** What stands where etcd is to keep its data, and is none of it. */
+const besidesEtcd = (dir: string) =>
+  sh`[ ! -d ${dir} ] || ls -A -- ${dir} | grep -vx member | head -n 6 | while IFS= read -r v; do p besides "$v"; done`;
 
 /** To list rules of the old kind would load their kernel module where there are none. */
 const bareRules = sh`

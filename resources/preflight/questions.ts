@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { commaParts, hostsWithRoles, type ClusterSpec, type HostRoles, type Role } from "../config";
+import { etcdDirMayBeShared } from "../kubernetes/member";
 import { nodeModules } from "../modules/node-kernel";
 import { portsFor } from "../modules/ports";
 import type { Asked, Reach } from "./asked";
@@ -142,6 +143,7 @@ export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reac
     ports: cluster ? listening(spec, roles) : [],
     disk: cluster ? diskNeeds(spec, roles) : {},
     ...(cluster && holdsEtcd(spec, roles) && { etcdDir: spec.etcd.dataDir }),
+    etcdDirShared: etcdDirMayBeShared(spec.etcd.dataDir, kubernetes.ignorePreflightErrors),
     reach: cluster ? externalEtcd(spec, roles) : [],
     ...(host?.arch !== undefined && { arch: host.arch }),
     ...(system.timezone !== undefined && { zone: system.timezone }),

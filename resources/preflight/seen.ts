@@ -34,6 +34,8 @@ export interface Seen {
   readonly binaries: readonly Installed[];
   /** Files and folders that Kubernetes, etcd or a network plugin leave behind. */
   readonly left: readonly string[];
+  /** What stands beside etcd's own data in the folder of it. */
+  readonly besidesEtcd: readonly string[];
   /** What our ledger says we made, as far as it has to do with Kubernetes. */
   readonly ledger: readonly string[];
   /** Absent: nothing on the host can tell. */
@@ -145,6 +147,7 @@ export function parseSeen(output: string, { sent, came }: { sent: number; came: 
     units: all("unit").map(installed),
     binaries: all("binary").map(installed),
     left: all("left"),
+    besidesEtcd: all("besides"),
     ledger: all("ledger"),
     ...(!has("sockets") && { sockets: output.split("\n").flatMap((line) => socketOf(line) ?? []) }),
     nameservers: all("nameserver"),

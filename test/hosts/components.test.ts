@@ -45,10 +45,7 @@ const spec = {
   network: { kubePodsCIDR: "10.244.0.0/16" },
 } as Parameters<typeof nodeModules>[0] & Parameters<typeof nodeParameters>[0];
 const orphan = "# BEGIN KubeXM Managed Block\\n192.0.2.66 old.example\\n# END KubeXM Managed Block\\n";
-const entries = [
-  { address: "192.0.2.1", names: ["m1.cluster.local", "m1"] },
-  { address: "2001:db8::1", names: ["m1.cluster.local", "m1"] },
-];
+const lines = ["192.0.2.1 m1.cluster.local m1", "2001:db8::1 m1.cluster.local m1"];
 const ports = ["22/tcp", "6443/tcp", "30000-32767/udp"];
 const networks = ["10.244.0.0/16", "fd00:10:244::/56"];
 const inFile = (sed: string, path: string) => `sed '${sed}' ${path} >/tmp/x; cat /tmp/x >${path}; rm /tmp/x`;
@@ -67,14 +64,14 @@ const cases: readonly Case[] = [
   {
     name: "HostsFile: both families; other people's lines stay",
     given: "printf '192.0.2.77 mine.example\\n' >>/etc/hosts",
-    of: of(HostsFile, { entries }),
+    of: of(HostsFile, { lines }),
     holds:
       "getent ahostsv4 m1 | grep -q 192.0.2.1 && grep -q '^2001:db8::1 m1' /etc/hosts && getent hosts mine.example && getent hosts localhost",
     drifts: [
       { by: inFile("/BEGIN KubeXM/,/END KubeXM/d", "/etc/hosts"), step: "block /etc/hosts KubeXM Managed Block" },
     ],
     then: {
-      of: of(HostsFile, { entries: [{ address: "192.0.2.2", names: ["m2"] }] }),
+      of: of(HostsFile, { lines: ["192.0.2.2 m2"] }),
       holds: "getent hosts m2 && ! getent hosts m1",
     },
     after: inFile("/mine.example/d", "/etc/hosts"),
@@ -252,7 +249,7 @@ describe("components on real hosts", () => {
     const host = pick(hosts, 0);
     const clean = await snapshot(host);
     await labExec(host, `printf '${orphan}${orphan}' >>/etc/hosts`);
-    const wanted = work("HostsFile.orphan", of(HostsFile, { entries })(await factsOf(one())));
+    const wanted = work("HostsFile.orphan", of(HostsFile, { lines })(await factsOf(one())));
     const [seen] = await look(one(), [wanted]);
     assert.ok(seen);
     const { notes } = await apply(one(), wanted, seen, context("HostsFile"));
@@ -265,7 +262,7 @@ describe("components on real hosts", () => {
   test("HostsFile: a block that looks right but has no record is taken over, and goes", async () => {
     const host = pick(hosts, 0);
     const clean = await snapshot(host);
-    const wanted = work("HostsFile.lost", of(HostsFile, { entries })(await factsOf(one())));
+    const wanted = work("HostsFile.lost", of(HostsFile, { lines })(await factsOf(one())));
     const [seen] = await look(one(), [wanted]);
     assert.ok(seen);
     await apply(one(), wanted, seen, context("HostsFile"));

@@ -49,6 +49,14 @@ const FAULTS: readonly { host: number; check: string; result: string; found: Reg
     mend: ":",
   },
   {
+    host: 0,
+    check: "existing",
+    result: "fail",
+    found: /^\/var\/lib\/etcd, where etcd is to keep its data, holds somebody's$/,
+    plant: `mkdir "/var/lib/etcd/somebody's"`,
+    mend: `rmdir "/var/lib/etcd/somebody's"`,
+  },
+  {
     host: 1,
     check: "hostname",
     result: "fail",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
@@ -109,21 +109,23 @@ describe("one connection", () => {
   });
 });
 
+/** What a login of a process of its own is told by the host about where it comes from. */
+async function fromElsewhere(there: HostSpec, env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const at = (path: string) => JSON.stringify(require.resolve(path));
+  const script = `const { connect, closeAll } = require(${at("../../provider/ssh")});
+const { sh } = require(${at("../../provider/shell")});
+connect(${JSON.stringify(there)})
+  .then((remote) => remote.run(sh\`echo "$SSH_CONNECTION"\`))
+  .then(({ stdout }) => process.stdout.write(stdout))
+  .finally(closeAll);`;
+  return (await exec(process.execPath, ["-e", script], { env: { ...process.env, ...env } })).stdout;
+}
+
 describe("MaxStartups 2:100:2", () => {
   it("is passed by ten processes at once", async () => {
-    const script = join(dir, "dial.cjs");
-    const at = (path: string) => JSON.stringify(require.resolve(path));
-    writeFileSync(
-      script,
-      `const { connect, closeAll } = require(${at("../../provider/ssh")});
-const { sh } = require(${at("../../provider/shell")});
-connect(${JSON.stringify(spec("crowd", { connectTimeout: 60 }))})
-  .then((remote) => remote.run(sh\`echo in\`))
-  .then(({ stdout }) => process.stdout.write(stdout))
-  .finally(closeAll);`,
-    );
-    const runs = await Promise.all(Array.from({ length: 10 }, () => exec(process.execPath, [script])));
-    assert.equal(runs.map(({ stdout }) => stdout.trim()).join(), Array.from({ length: 10 }, () => "in").join());
+    const there = spec("crowd", { connectTimeout: 60 });
+    const told = await Promise.all(Array.from({ length: 10 }, () => fromElsewhere(there)));
+    for (const from of told) assert.match(from, / 22$/m);
   });
 });
 
@@ -137,6 +139,37 @@ describe("login", () => {
     const error = await refusal(connect(spec("words", { password: "canary-1234" })), "auth");
     assert.ok(!error.message.includes("canary"));
     assert.equal((await sshdLog("words")).split("Failed password").length - before, 1);
+  });
+
+  it("where the host asks in a dialogue only", async () => {
+    const config = "/etc/ssh/sshd_config.d/60-dialogue.conf";
+    const restart = "systemctl reset-failed ssh; systemctl restart ssh";
+    const only = "PasswordAuthentication no\\nPubkeyAuthentication no\\nKbdInteractiveAuthentication yes\\nUsePAM yes";
+    await onHost("words", `mv /etc/ssh/sshd_config.d /etc/ssh/before; mkdir /etc/ssh/sshd_config.d`);
+    try {
+      await onHost("words", `printf '${only}\\nPermitRootLogin yes\\n' >${config}; ${restart}`);
+      assert.equal((await (await connect(spec("words"))).run(sh`id -u`)).stdout, "0\n");
+      assert.match(await sshdLog("words"), /Accepted keyboard-interactive/);
+      await closeAll();
+      await refusal(connect(spec("words", { password: "canary-1234" })), "auth");
+    } finally {
+      await onHost("words", `rm -r /etc/ssh/sshd_config.d; mv /etc/ssh/before /etc/ssh/sshd_config.d; ${restart}`);
+    }
+  });
+
+  it("by what ~/.ssh/config says: another name, user, key, and the way through a bastion", async () => {
+    const home = join(dir, "home");
+    mkdirSync(join(home, ".ssh"), { recursive: true });
+    copyFileSync(lab.knownHostsPath, join(home, ".ssh", "known_hosts"));
+    const entry = (alias: string, name: string, more: string) => {
+      const { address, port, user } = host(name);
+      return `Host ${alias}\n HostName ${address}\n Port ${port}\n User ${user}\n IdentityFile ${lab.privateKeyPath}\n${more}`;
+    };
+    const config = entry("box-*", "free", " ProxyJump gate\n") + entry("gate", "bastion", "");
+    writeFileSync(join(home, ".ssh", "config"), config, { mode: 0o600 });
+    const there = hostSpec.parse({ name: "free", address: "box-1", agent: false });
+    const from = await fromElsewhere(there, { HOME: home });
+    assert.equal(from.split(" ")[0], host("bastion").address);
   });
 
   it("with an unknown key: what was tried is told", async () => {
@@ -317,6 +350,12 @@ describe("host keys", () => {
     writeFileSync(path, `${add ?? ""}\n`);
     await closeAll(); // forgets the refusal
     await connect(spec("plain", { knownHostsPath: path }));
+  });
+
+  it("revoked: refused with its line, though it is known, too", async () => {
+    const path = known(`${own("plain")}\n@revoked * ${own("plain").split(" ").slice(1).join(" ")}\n`);
+    const error = await refusal(connect(spec("plain", { knownHostsPath: path })), "hostkey");
+    assert.match(error.message, new RegExp(`is revoked at ${path}:2`));
   });
 
   it("of a type that is not our first choice, in a hashed file made by ssh-keygen", async () => {

@@ -151,7 +151,7 @@ test("connections and sessions are counted in sshd's journal", () => {
 });
 
 test("the role's scripts are sh, and its program is 64 KiB", () => {
-  const block = hostsBlock([{ address: "192.0.2.1", names: ["node1.bench.local", "node1"] }]);
+  const block = hostsBlock({ hosts: [{ name: "node1", address: "192.0.2.1" }] });
   assert.equal(block, "192.0.2.1 node1.bench.local node1\n");
   for (const text of [checkScript(block), makeScript(block)])
     assert.deepEqual(spawnSync("sh", ["-n"], { input: text, encoding: "utf8" }).stderr, "");

@@ -13,7 +13,7 @@ import {
   problemText,
   readCluster,
 } from "../../resources/config/index";
-import { hostsEntries } from "../../resources/modules/names";
+import { hostsLines } from "../../resources/modules/names";
 import { askedOf, backwardsOf } from "../../resources/preflight/questions";
 
 // Compiled tests run from dist/test/unit; the fixtures stay where they are written.
@@ -303,7 +303,7 @@ test("ten thousand hosts are parsed, and what is asked of each and written for e
   const { spec } = parseCluster(text, "f");
   const parsed = performance.now();
   const asked = spec.hosts.map(({ name }) => askedOf(spec, name, (host) => host));
-  const lines = hostsEntries(spec, {});
+  const lines = hostsLines(spec, {});
   const { to } = backwardsOf(spec);
   const planned = performance.now();
   t.diagnostic(`parsed in ${Math.round(parsed - start)} ms, planned in ${Math.round(planned - parsed)} ms`);

@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { Cluster } from "../../resources/cluster";
 import { parseSpec, type ClusterInput, type Role } from "../../resources/config";
 import { componentsPage } from "../../resources/modules/docs";
-import { hostsEntries } from "../../resources/modules/names";
+import { hostsLines } from "../../resources/modules/names";
 import { nodeModules, nodeParameters, parameters } from "../../resources/modules/node-kernel";
 import { portsFor } from "../../resources/modules/ports";
 
@@ -57,11 +57,11 @@ describe("what a cluster needs of a host", () => {
 
   test("the endpoint's name stands in the hosts file, unless one's own DNS has it", () => {
     const named = (controlPlaneEndpoint: ClusterInput["controlPlaneEndpoint"]) =>
-      hostsEntries(cluster({ controlPlaneEndpoint }), {}).filter(({ names }) => names.includes("api.example.com"));
+      hostsLines(cluster({ controlPlaneEndpoint }), {}).filter((line) => line.endsWith(" api.example.com"));
     const domain = "api.example.com";
-    assert.deepEqual(named({ domain }), [{ address: "192.0.2.1", names: [domain] }]);
+    assert.deepEqual(named({ domain }), [`192.0.2.1 ${domain}`]);
     assert.deepEqual(named({ domain, externalLoadBalancer: "external", lb_address: "192.0.2.9" }), [
-      { address: "192.0.2.9", names: [domain] },
+      `192.0.2.9 ${domain}`,
     ]);
     assert.deepEqual(named({ domain, externalLoadBalancer: "external", externalDNS: true }), []);
   });
