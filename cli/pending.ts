@@ -1,7 +1,8 @@
-import { idOf } from "../resources/provider.js";
+import { idOf, isOurs } from "../resources/provider.js";
 
 interface Resource {
   urn: string;
+  type: string;
   id?: string;
   inputs?: Record<string, unknown>;
   outputs?: Record<string, unknown>;
@@ -38,10 +39,11 @@ function halfMade(resource: Resource, why: string): Resource {
 /**
  * A run that was killed leaves operations in the state of which nobody knows how far they came. Every one becomes a
  * half-made resource: the next `up` converges it (a create adopts what it finds), and `destroy` reverts it. Dropping them
- * would leave on the host what a killed create had done.
+ * would leave on the host what a killed create had done. What is in the state only, as the stack itself, is left to the engine.
  */
 export function settlePending(state: StackExport): StackExport {
-  const { resources = [], pending_operations: pending = [], ...rest } = state.deployment;
+  const { resources = [], pending_operations: all = [], ...rest } = state.deployment;
+  const pending = all.filter(({ resource }) => isOurs(resource));
   const known = new Set(resources.map(({ urn }) => urn));
   const interrupted = new Map(pending.map(({ resource, type }) => [resource.urn, type]));
   const marked = resources.map((resource) => {

@@ -22,9 +22,12 @@ export interface DriftReport {
 
 const prefix = "pulumi-nodejs:dynamic/kubexm:";
 
+/** Of a state: what this provider made, not the stack, a group of resources or a provider. */
+export const isOurs = ({ type }: { readonly type: string }): boolean => type.startsWith(prefix);
+
 /** The looks of a refresh without the engine: all hosts at once, one exec each. */
 export async function lookForDrift(stored: readonly Stored[], world: World): Promise<DriftReport> {
-  const ours = stored.filter(({ type }) => type.startsWith(prefix));
+  const ours = stored.filter(isOurs);
   const looks = ours.map(async ({ type, outputs }) => {
     const kind = type.slice(prefix.length);
     const { host, name } = nameOf(outputs);

@@ -6,6 +6,7 @@ import type { ClusterSpec } from "./config";
 import { isPreflight, preflightProvider } from "./preflight/provider";
 import type { PreflightReport } from "./preflight/report";
 
+export { isOurs } from "../provider/drift";
 export { idOf } from "../provider/lifecycle";
 export { countsText, tableText } from "./preflight/table";
 export type { DriftReport, PreflightReport, Stored };

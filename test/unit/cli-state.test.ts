@@ -124,6 +124,7 @@ test("what a killed run left running is ended, nothing else", { skip: !existsSyn
 });
 
 const urn = (name: string) => `urn:pulumi:s::kubexm::kubexm:index:Cluster$pulumi-nodejs:dynamic/kubexm:Chrony::${name}`;
+const type = "pulumi-nodejs:dynamic/kubexm:Chrony";
 const inputs = { host: { name: "m1" }, resource: { name: "c" }, __provider: "text" };
 
 test("a begun create becomes a half-made resource that the provider can update and delete", () => {
@@ -131,8 +132,8 @@ test("a begun create becomes a half-made resource that the provider can update a
     version: 3,
     deployment: {
       manifest: {},
-      resources: [{ urn: "a", id: "1" }],
-      pending_operations: [{ resource: { urn: urn("c"), inputs }, type: "creating" }],
+      resources: [{ urn: "a", type, id: "1" }],
+      pending_operations: [{ resource: { urn: urn("c"), type, inputs }, type: "creating" }],
     },
   });
   assert.deepEqual(settled, {
@@ -140,9 +141,10 @@ test("a begun create becomes a half-made resource that the provider can update a
     deployment: {
       manifest: {},
       resources: [
-        { urn: "a", id: "1" },
+        { urn: "a", type, id: "1" },
         {
           urn: urn("c"),
+          type,
           inputs,
           id: "m1/Chrony/c",
           outputs: { ...inputs, incomplete: true },
@@ -153,21 +155,36 @@ test("a begun create becomes a half-made resource that the provider can update a
   });
 });
 
-for (const type of ["updating", "deleting", "creating"])
-  test(`a known resource that was ${type} is done again, and there is no second one`, () => {
+test("the stack, a group of resources and a provider are on no host: the engine makes them again", () => {
+  const state = ["pulumi:pulumi:Stack", "kubexm:index:Cluster", "pulumi:providers:pulumi-nodejs"].map((type) => ({
+    urn: `urn:pulumi:s::kubexm::${type}::one`,
+    type,
+  }));
+  const [stack, ...others] = state;
+  const operations = state.map((resource) => ({ resource, type: "creating" }));
+  const { deployment } = settlePending({
+    deployment: { resources: stack ? [stack] : [], pending_operations: operations },
+  });
+  assert.equal(others.length, 2);
+  assert.deepEqual(deployment, { resources: [stack] });
+});
+
+for (const doing of ["updating", "deleting", "creating"])
+  test(`a known resource that was ${doing} is done again, and there is no second one`, () => {
     const { deployment } = settlePending({
       deployment: {
-        resources: [{ urn: urn("c"), id: "1", outputs: { a: 1 } }],
-        pending_operations: [{ resource: { urn: urn("c") }, type }],
+        resources: [{ urn: urn("c"), type, id: "1", outputs: { a: 1 } }],
+        pending_operations: [{ resource: { urn: urn("c"), type }, type: doing }],
       },
     });
     assert.deepEqual(deployment, {
       resources: [
         {
           urn: urn("c"),
+          type,
           id: "1",
-          outputs: { a: 1, made: true, ...(type === "deleting" && { ending: true }), incomplete: true },
-          initErrors: [`interrupted while ${type}`],
+          outputs: { a: 1, made: true, ...(doing === "deleting" && { ending: true }), incomplete: true },
+          initErrors: [`interrupted while ${doing}`],
         },
       ],
     });
