@@ -115,7 +115,7 @@ async function fromElsewhere(there: HostSpec, env: NodeJS.ProcessEnv = {}): Prom
   const script = `const { connect, closeAll } = require(${at("../../provider/ssh")});
 const { sh } = require(${at("../../provider/shell")});
 connect(${JSON.stringify(there)})
-  .then((remote) => remote.run(sh\`echo "$SSH_CONNECTION"\`))
+  .then((remote) => remote.run(sh\`echo "$SSH_CONNECTION"\`, { root: false }))
   .then(({ stdout }) => process.stdout.write(stdout))
   .finally(closeAll);`;
   return (await exec(process.execPath, ["-e", script], { env: { ...process.env, ...env } })).stdout;
