@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Lab, LabHost } from "../../lab/hosts.js";
 import type { Progress } from "../../toolchain/progress.js";
 import { run } from "../../toolchain/process.js";
+import { turned } from "../contest.js";
 import { onEach } from "../hosts.js";
 import { type Taken, type Tool, measured } from "../measure.js";
 import { KEX } from "../peers.js";
@@ -39,13 +40,18 @@ function tools(lab: Lab, host: LabHost, way: Way, file: string, sha256: string, 
   const spec = join(folder, "spec.json");
   const knownHosts = join(folder, "known_hosts");
   writeFileSync(spec, JSON.stringify({ ...known, ...way, knownHostsPath: knownHosts, agent: false }, specKeys));
-  const scp = [
-    ...["-q", "-F", "none", "-i", lab.privateKeyPath, "-P", String(way.port), "-o", `KexAlgorithms=${KEX}`],
-    ...["-o", `UserKnownHostsFile=${knownHosts}`, file, `${host.user}@${way.address}:${TO}`],
+  const options = [
+    ...["-q", "-F", "none", "-i", lab.privateKeyPath, "-o", `Port=${way.port}`, "-o", `KexAlgorithms=${KEX}`],
+    ...["-o", `UserKnownHostsFile=${knownHosts}`],
   ];
+  const at = `${host.user}@${way.address}`;
+  const scp = [...options, file, `${at}:${TO}`];
+  // Words without blanks and quotes, so that they stand as they are in a script.
+  const checked = `scp ${scp.join(" ")} && ssh ${options.join(" ")} ${at} 'openssl dgst -sha256 -r ${TO} | grep -q ^${sha256}'`;
   return {
     ours: { command: process.execPath, args: [join(__dirname, "..", "run-upload.js"), spec, file, sha256, TO] },
     scp: { command: "scp", args: scp },
+    "scp, checked": { command: "sh", args: ["-c", checked] },
   };
 }
 
@@ -65,9 +71,15 @@ async function fresh(lab: Lab): Promise<void> {
 
 function rows({ name, targets }: Way, taken: Record<string, Taken[]>): Row[] {
   const of = (tool: string, figure: (run: Taken) => number) => median((taken[tool] ?? []).map(figure));
+  const peers = (figure: (run: Taken) => number) =>
+    Object.fromEntries(
+      Object.keys(taken)
+        .filter((tool) => tool !== "ours")
+        .map((tool) => [tool, of(tool, figure)]),
+    );
   const speed = (run: Taken) => MEGABYTES / run.seconds;
   const compare = (metric: string, unit: string, figure: (run: Taken) => number, against: readonly Target[] = []) =>
-    rowsOf(metric, unit, of("ours", figure), { scp: of("scp", figure) }, against);
+    rowsOf(metric, unit, of("ours", figure), peers(figure), against);
   return [
     ...compare(`upload of ${MEGABYTES} MB, ${name}`, "MB/s", speed, targets),
     ...compare(`upload, ${name}: CPU of the tool`, "s", (run) => run.cpuSeconds),
@@ -94,20 +106,20 @@ export async function uploadRows(lab: Lab, folder: string, runs: number, bar: Pr
   const ways = [near, await slowWay(host, 20, [{ least: 2, of: "scp" }])];
   try {
     await writeKnownHosts(lab, ways, folder);
-    const all: Row[] = [];
+    const found: Row[] = [];
     for (const way of ways) {
-      const taken: Record<string, Taken[]> = { ours: [], scp: [] };
-      const both = Object.entries(tools(lab, host, way, file, sha256, folder));
+      const all = Object.entries(tools(lab, host, way, file, sha256, folder));
+      const taken: Record<string, Taken[]> = Object.fromEntries(all.map(([name]) => [name, []]));
       for (let i = 1; i <= runs; i++) {
-        for (const [name, tool] of i % 2 === 0 ? both.reverse() : both) {
+        for (const [name, tool] of turned(all, i - 1)) {
           bar.update(`upload, ${way.name}, run ${i}: ${name}`);
           await fresh(lab);
           taken[name]?.push(await measured(tool, folder));
         }
       }
-      all.push(...rows(way, taken));
+      found.push(...rows(way, taken));
     }
-    return all;
+    return found;
   } finally {
     for (const { end } of ways) end();
   }
