@@ -50,15 +50,14 @@ const stackless =
     }
   };
 
-let lightened: object | undefined;
+const lightened = new Set<unknown>();
 
-/** The module through which all of the SDK keeps track of promises. */
+/** The module through which all of the SDK keeps track of promises; it is asked for by many, and changed once. */
 function lighten(module: unknown): unknown {
   const tracking = module as { debuggablePromise?: Track; debugPromiseLeaks?: boolean };
-  if (lightened === undefined && tracking.debuggablePromise && tracking.debugPromiseLeaks === false) {
-    lightened = tracking;
+  if (tracking.debuggablePromise && tracking.debugPromiseLeaks === false && !lightened.has(module))
     tracking.debuggablePromise = stackless(tracking.debuggablePromise);
-  }
+  lightened.add(module);
   return module;
 }
 

@@ -160,6 +160,8 @@ const STEPS: readonly Step[] = [
       await onHost(`echo '# by hand' >>${DRIFTED}`);
       await verb("preview", NO_CHANGES);
       assert.match(await verb("preview", ["--refresh"]), /! path \/etc\/modules-load\.d\/kubexm\.conf/);
+      const diff = await verb("preview", ["--refresh", "--diff"]);
+      assert.match(diff, /drift +: \[[^]*?found: [^]*?step : "path \/etc\/modules-load\.d\/kubexm\.conf"[^]*?want : /);
       assert.match(await onHost(`cat ${DRIFTED}`), /by hand/);
     },
   },

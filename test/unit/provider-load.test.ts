@@ -52,3 +52,15 @@ test("Pulumi's SDK does without its compiler and npm, zod without its languages,
   const asked = `${sdk}; runtime.serializeFunction(() => () => 42).then(({ text }) => console.log(text.includes("42")))`;
   assert.equal(execFileSync(process.execPath, ["-e", asked], { encoding: "utf8" }).trim(), "true");
 });
+
+test("where a promise of the program comes from is written down for whoever debugs promises, and costs nobody else", () => {
+  const light = JSON.stringify(join(__dirname, "..", "..", "cli", "light-sdk.js"));
+  const asked = `require(${light}); require("@pulumi/pulumi");
+const { debuggablePromise } = require("@pulumi/pulumi/runtime/debuggable");
+const promise = Promise.resolve(42);
+debuggablePromise(promise, "here").then((value) => console.log(value, promise._debugCtx, / at /.test(promise._debugStackTrace), Error.stackTraceLimit))`;
+  const told = (env: NodeJS.ProcessEnv) =>
+    execFileSync(process.execPath, ["-e", asked], { encoding: "utf8", env: { ...process.env, ...env } }).trim();
+  assert.equal(told({}), "42 here false 10");
+  assert.equal(told({ PULUMI_DEBUG_PROMISE_LEAKS: "1" }), "42 here true 10");
+});
