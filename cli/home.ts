@@ -91,6 +91,8 @@ function absoluteFileUrl(url: string, cwd: string): string {
   return `file://${path.startsWith("~") ? join(homedir(), path.slice(1)) : resolve(cwd, path)}`;
 }
 
+const folderOf = (address: string) => address.slice("file://".length).replace(/\?.*$/s, "");
+
 export interface Backend {
   env: Env;
   /** The folder of a file backend, whose locks can be looked at; none for a team's backend elsewhere. */
@@ -115,7 +117,7 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
     return {
       // The login for a backend of the user's own is in the user's own folder.
       env: { ...common, PULUMI_BACKEND_URL: address, PULUMI_HOME: user["PULUMI_HOME"] },
-      ...(address.startsWith("file://") && { state: address.slice("file://".length) }),
+      ...(address.startsWith("file://") && { state: folderOf(address) }),
     };
   }
   mkdirSync(home.state, { recursive: true, mode: 0o700 });
@@ -123,7 +125,8 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
   return {
     env: {
       ...common,
-      PULUMI_BACKEND_URL: `file://${home.state}`,
+      // Without notes beside each file, which are written in place: a kill there makes the file unreadable.
+      PULUMI_BACKEND_URL: `file://${home.state}?metadata=skip`,
       PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS: "true",
       ...(!hasPassphrase(user) && { PULUMI_CONFIG_PASSPHRASE_FILE: home.passphrase }),
     },

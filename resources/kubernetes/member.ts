@@ -3,6 +3,7 @@ import type { Ask } from "../../provider/ask";
 import { sh, verbatim, type Command } from "../../provider/shell";
 import type { HostSpec } from "../../provider/ssh/spec";
 import type { Step } from "../../provider/step";
+import { etcdDirMayBeShared } from "../config/etcd-dir";
 import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
@@ -66,12 +67,6 @@ const askMasters = (membership: Membership, itsCa: string): Ask => ({
   after: takeBack,
   timeout: 120,
 });
-
-/** kubeadm wants the folder empty, unless it was told that this check may fail. */
-export const etcdDirMayBeShared = (etcdDir: string, ignored: readonly string[]) =>
-  ignored
-    .map((name) => name.toLowerCase())
-    .some((name) => name === "all" || name === `diravailable-${etcdDir.replaceAll("/", "-")}`.toLowerCase());
 
 /** What stands where etcd is to keep its data, and is not of an etcd. */
 const othersInEtcdDir = ({ etcdDir, ignored }: Membership) =>

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { commaParts, hostsWithRoles, type ClusterSpec, type HostRoles, type Role } from "../config";
-import { etcdDirMayBeShared } from "../kubernetes/member";
+import { etcdDirMayBeShared } from "../config/etcd-dir";
 import { nodeModules } from "../modules/node-kernel";
 import { portsFor } from "../modules/ports";
 import type { Asked, Reach } from "./asked";

@@ -224,7 +224,7 @@ test("without any set-up: a file backend and a passphrase of its own, kept and c
   const home = homeOf("c", "cluster.yaml", dir);
   const { env, state } = prepare(home, toolEnv, {});
   assert.equal(state, home.state);
-  assert.equal(env["PULUMI_BACKEND_URL"], `file://${home.state}`);
+  assert.equal(env["PULUMI_BACKEND_URL"], `file://${home.state}?metadata=skip`);
   assert.equal(env["PULUMI_CONFIG_PASSPHRASE_FILE"], home.passphrase);
   assert.equal(env["PULUMI_PARALLEL"], "64");
   assert.match(env["NODE_OPTIONS"] ?? "", /^--max-semi-space-size=4 --max-old-space-size=1024 --require /);
@@ -263,6 +263,12 @@ for (const [what, user, want, passphraseMade] of [
     false,
   ],
   [
+    "a file backend with a setting",
+    { PULUMI_BACKEND_URL: "file://x?metadata=skip" },
+    { PULUMI_BACKEND_URL: `file://${process.cwd()}/x?metadata=skip` },
+    false,
+  ],
+  [
     "a file backend as Pulumi would read it from here",
     { PULUMI_BACKEND_URL: "file://x" },
     { PULUMI_BACKEND_URL: `file://${process.cwd()}/x` },
@@ -278,8 +284,9 @@ for (const [what, user, want, passphraseMade] of [
 ] as const)
   test(`respected: ${what}`, () => {
     const home = homeOf("c", "cluster.yaml", dir);
-    const { env } = prepare(home, toolEnv, user);
+    const { env, state } = prepare(home, toolEnv, user);
     for (const [name, value] of Object.entries(want)) assert.equal(env[name], value, name);
+    if (what.startsWith("a file backend")) assert.equal(state, join(process.cwd(), "x"));
     assert.equal(existsSync(home.passphrase), passphraseMade);
   });
 
