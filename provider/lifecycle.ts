@@ -92,6 +92,9 @@ function storedFacts(olds: Inputs | undefined): Facts | undefined {
   return typeof facts === "string" ? (JSON.parse(facts) as Facts) : facts;
 }
 
+/** What is stored beside the arguments in any case. */
+const shaped = (facts: Facts) => ({ schema: schemaVersion, facts: JSON.stringify(facts) });
+
 const at = (inputs: unknown, path: string): unknown =>
   path.split(".").reduce<unknown>((value, key) => (value as Inputs | undefined)?.[key], inputs);
 
@@ -260,8 +263,7 @@ async function madeOf(
   { parsed, remote, facts, notes }: { parsed: Parsed; remote: Remote; facts: Facts; notes: readonly string[] },
 ): Promise<Outputs> {
   for (const note of notes) world.tell(parsed.common.resource.urn, note, "warning");
-  const told = await revealed(definition, parsed, remote);
-  return { ...inputs, schema: schemaVersion, facts: JSON.stringify(facts), drift: [], ...told };
+  return { ...inputs, ...shaped(facts), drift: [], ...(await revealed(definition, parsed, remote)) };
 }
 
 const halfMade = (definition: Definition, inputs: Inputs, olds: Inputs | undefined, facts: Facts, why: Error) =>
@@ -269,7 +271,9 @@ const halfMade = (definition: Definition, inputs: Inputs, olds: Inputs | undefin
     idOf(definition.kind, inputs),
     {
       ...inputs,
-      ...{ schema: schemaVersion, facts: JSON.stringify(facts), drift: [], incomplete: true },
+      ...shaped(facts),
+      drift: [],
+      incomplete: true,
       ...(wasMade(olds) && { made: true }),
     },
     why,
@@ -340,7 +344,7 @@ export async function read(definition: Definition, world: World, props: Inputs):
     context(world, definition, parsed.common).holder,
   );
   const extra = seen.stale.map((id): Drift => ({ step: id, want: "taken back", found: "still there" }));
-  return { ...props, schema: schemaVersion, facts: JSON.stringify(facts), drift: [...driftOf(seen), ...extra] };
+  return { ...props, ...shaped(facts), drift: [...driftOf(seen), ...extra] };
 }
 
 /** The others are asked first: that a host is gone is no reason for them to keep it. */

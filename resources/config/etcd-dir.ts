@@ -3,3 +3,6 @@ export const etcdDirMayBeShared = (etcdDir: string, ignored: readonly string[]) 
   ignored
     .map((name) => name.toLowerCase())
     .some((name) => name === "all" || name === `diravailable-${etcdDir.replaceAll("/", "-")}`.toLowerCase());
+
+export const etcdDirAdvice = (etcdDir: string) =>
+  `write a folder of its own to etcd.dataDir, ${etcdDir}/etcd for example, or move away what is there`;

@@ -3,7 +3,7 @@ import type { Ask } from "../../provider/ask";
 import { sh, verbatim, type Command } from "../../provider/shell";
 import type { HostSpec } from "../../provider/ssh/spec";
 import type { Step } from "../../provider/step";
-import { etcdDirMayBeShared } from "../config/etcd-dir";
+import { etcdDirAdvice, etcdDirMayBeShared } from "../config/etcd-dir";
 import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
@@ -88,7 +88,7 @@ elif [ -n "$left" ] && [ -n "$answer" ] && [ "$(part ca)" = "$(${caSum})" ]; the
   adopted=yes
 elif [ -n "$others" ]; then
   say ${`etcd is to keep its data in ${membership.etcdDir ?? ""}, which is not empty: `}"$others"
-  say ${`write a folder of its own to etcd.dataDir, ${membership.etcdDir ?? ""}/etcd for example, or move away what is there`}
+  say ${etcdDirAdvice(membership.etcdDir ?? "")}
   return 1
 elif [ ${membership.leftovers} = clean ]; then
   set_cni_aside || return 1

@@ -1,3 +1,4 @@
+import { etcdDirAdvice } from "../config/etcd-dir";
 import type { Asked } from "./asked";
 import { fail, pass, warn, type Judge, type Verdict } from "./checks";
 import type { Installed, Seen, Socket } from "./seen";
@@ -109,7 +110,7 @@ function judgeEtcdDir(seen: Seen, { etcdDir, etcdDirShared }: Asked): Verdict | 
   if (etcdDir === undefined || etcdDirShared || seen.besidesEtcd.length === 0 || isOurs(seen, "etcd")) return undefined;
   return fail(
     `${etcdDir}, where etcd is to keep its data, holds ${seen.besidesEtcd.join(", ")}`,
-    `write a folder of its own to etcd.dataDir, ${etcdDir}/etcd for example, or move away what is there`,
+    etcdDirAdvice(etcdDir),
   );
 }
 

@@ -100,7 +100,6 @@ printf '[Service]\\nExecStart=/usr/local/bin/containerd\\n' >/etc/systemd/system
     mend: "nft delete table inet fault",
   },
 ];
-const FAILURES = FAULTS.filter(({ result }) => result === "fail").length;
 /** What is left after mending is what the lab itself is made with. */
 const UNMENDED = ["disk", "memory"];
 
@@ -148,10 +147,7 @@ test("planted faults are all told at once, before anything is changed; ignorePre
       const { code, stdout, stderr } = await kubexm("up", "--yes");
       assert.equal(code, 1, stdout + stderr);
       const output = stdout + stderr;
-      assert.match(
-        output,
-        new RegExp(`3 hosts: ${FAILURES} failures, \\d+ warnings?, \\d+ passed; nothing was changed`),
-      );
+      assert.match(output, /3 hosts: 9 failures, \d+ warnings?, \d+ passed; nothing was changed/);
       for (const { check, found } of FAULTS)
         if (found.source.startsWith("^")) assert.match(output, new RegExp(`${check} +FAIL +${found.source.slice(1)}`));
         else assert.match(output, found);
