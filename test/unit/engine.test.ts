@@ -290,7 +290,8 @@ describe("the run log", () => {
     ]);
   });
   test("tells of a connection that broke", async () => {
-    const wanted = work("A", marker("x"));
+    // Still at it when it is cut off.
+    const wanted = work("A", { ...marker("x"), make: sh`sleep 60` });
     const [seen] = await look(host.remote, [wanted]);
     assert.ok(seen);
     host.dieAt(/ begin 0$/);
