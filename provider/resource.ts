@@ -15,7 +15,10 @@ export interface CommonArgs {
   rollbackOnFailure?: boolean;
 }
 
-export type ComponentArgs<A extends z.ZodObject> = CommonArgs & { [K in keyof z.input<A>]: DeepInput<z.input<A>[K]> };
+/** An object without keys has the type of one with any key, and none of them may be given: hence the shape's keys. */
+export type ComponentArgs<A extends z.ZodObject> = CommonArgs & {
+  [K in keyof z.input<A> as K extends keyof A["shape"] ? K : never]: DeepInput<z.input<A>[K]>;
+};
 
 export type ComponentClass<A extends z.ZodObject> = (new (
   name: string,

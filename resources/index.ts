@@ -1,5 +1,6 @@
 /** All components, one line each. */
 export { Chrony } from "./chrony";
+export { ClusterDns } from "./cluster-dns";
 export { Containerd } from "./containerd";
 export { Firewall } from "./firewall";
 export { Flannel } from "./flannel";

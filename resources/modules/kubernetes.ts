@@ -1,6 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { imagesFor, versionsFor } from "../../artifacts";
 import { commaParts, hostsOf, type ClusterHost, type ClusterSpec } from "../config";
+import { ClusterDns } from "../cluster-dns";
 import { Flannel } from "../flannel";
 import { Kubeconfig } from "../kubeconfig";
 import { KubernetesNode } from "../kubernetes-node";
@@ -29,6 +30,8 @@ export function makeKubernetes(machines: readonly ReadyMachine[], settings: Equi
       dependsOn: [network, ...[...chain, ...working].slice(i, i + 1)],
     }),
   );
+  if (settled.length > 1)
+    new ClusterDns(`${cluster}-dns`, { host: first.host, forget: first.forget }, { ...opts, dependsOn: settled });
   return new Kubeconfig(
     `${cluster}-kubeconfig`,
     { host: first.host, forget: first.forget, server: serverAt(first, spec) },

@@ -48,8 +48,8 @@ const stages: readonly Stage[] = [
       await kubexm(["up"]);
       assert.equal(await members(cluster, "m1"), "m1 m2 m3");
       assert.equal((await kubectl("get nodes --no-headers")).match(/ Ready /g)?.length, 3);
-      // kubeadm starts both while there is only one node.
-      await kubectl("-n kube-system rollout restart deployment coredns");
+      const dns = await kubectl("-n kube-system get pods -l k8s-app=kube-dns -o 'jsonpath={.items[*].spec.nodeName}'");
+      assert.equal(new Set(dns.split(" ")).size, 2, dns);
       await kubectl("-n kube-system rollout status deployment coredns --timeout=120s");
     },
   },
