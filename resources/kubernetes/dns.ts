@@ -8,8 +8,8 @@ const podTemplate = `{{range .items}}{{if and .spec.nodeName (not .metadata.dele
 const nodeTemplate = `{{range .items}}{{.metadata.name}}{{range .spec.taints}} {{.key}}{{end}}{{"\\n"}}{{end}}`;
 
 /**
- * `pods` becomes the pods of CoreDNS, each after its node, and `only` their one node where they could be on several. Those
- * that the scheduler left there although one was moved, stay until there are other nodes.
+ * `pods` becomes the pods of CoreDNS, each after its node, and `only` their one node where they could be on several. Where the
+ * scheduler put them together again they stay, until there are other nodes.
  */
 const crowded = sh`crowded() { # FOLDER WITH WHAT WAS TRIED
   only=
@@ -38,6 +38,12 @@ kv on "$only"`,
 crowded . || return 1
 [ -n "$only" ] || return 0
 ${run} -n kube-system delete pod "$(printf '%s\n' "$pods" | sed -n '$s/.* //p')" --wait=false >/dev/null
-printf '%s\n' "$nodes" >tried`,
+rm -f tried
+for second in 1 2 3 4 5 6 7 8 9 10; do
+  crowded . || return 1
+  [ "$(printf '%s\n' "$pods" | wc -l)" = 1 ] || break
+  sleep 1
+done
+[ -z "$only" ] || printf '%s\n' "$nodes" >tried`,
   undo: sh`:`,
 };
