@@ -25,6 +25,13 @@ export function nodeSettings(
   // An empty value is none.
   const sorted = wanted.map((word) => (kind === "taint" ? word.replace("=:", ":") : word)).sort();
   const now = sh`all=$(${run} get node ${node} -o ${`go-template=${template}`})`;
+  // kubelet registers its node some seconds after it joined, and later where the API server was away.
+  const known = sh`left=30
+until out=$(${run} get node ${node} -o name 2>&1); do
+  left=$((left - 1))
+  [ $left -gt 0 ] || { say "$out"; say ${`if the cluster does not know ${node} any more: systemctl restart kubelet on that host lets it register again`}; return 1; }
+  sleep 1
+done`;
   return {
     id: `${kind}s of node ${node}`,
     want: { missing: "none", over: "none" },
@@ -41,12 +48,10 @@ for word in ${unwanted}; do ! printf '%s\n' "$all" | grep -Fxq -e "$word" || ove
 [ -n "$missing" ] || missing=none
 [ -n "$over" ] || over=none
 kv missing "$missing"; kv over "$over"`,
-    save: sh`${now} || return 1
+    save: sh`${known}
+${now} || return 1
 printf '%s\n' "$all" >had`,
-    make: sh`${run} get node ${node} -o name >/dev/null || {
-  say ${`if the cluster does not know ${node} any more: systemctl restart kubelet on that host lets it register again`}
-  return 1
-}
+    make: sh`${known}
 if [ -f ours ]; then
   while IFS= read -r word; do
     case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ${run} ${kind} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || : ;; esac

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { revert } from "../../provider/engine";
+import { apply, look, revert } from "../../provider/engine";
 import { controlPlaneTaint } from "../../resources/kubernetes/kubeadm-config";
 import { nodeSettings } from "../../resources/kubernetes/node-settings";
 import { taintsOf } from "../../resources/modules/kubernetes";
 import { fakeHost, type FakeHost } from "../harness/fake-host";
-import { context, converge, differing, work } from "../harness/step-cases";
+import { context, converge, differing, raw, work } from "../harness/step-cases";
 
-/** Keeps the taints of the one node there is as lines of a file. */
+/** Keeps the taints of the one node there is as lines of a file. While another file is there, the node is not, once. */
 const kubectl = `at="$ROOT/run/taints"
+case "$*" in *"get node m1 "*) [ ! -e "$ROOT/run/late" ] || { rm "$ROOT/run/late"; echo "nodes m1 not found" >&2; exit 1; } ;; esac
 case "$*" in
 *"get node m1 -o name") echo node/m1 ;;
 *"get node m1 -o go-template"*) cat "$at" ;;
@@ -60,6 +61,14 @@ describe("the taint of a control plane follows its groups while it runs", () => 
       await converge(host.remote, wanted(works));
       assert.deepEqual(now(host), [THEIRS]);
       assert.deepEqual(await differing(host.remote, wanted(tainted)), ["taints of node m1"]);
+    }));
+  test("a node that registers only now is waited for", () =>
+    on([], async (host) => {
+      const looked = await look(host.remote, [wanted(tainted)]);
+      await host.remote.run(raw(": >/run/late"), { title: "it is late" });
+      for (const seen of looked) await apply(host.remote, wanted(tainted), seen, context("settings"));
+      assert.deepEqual(now(host), [controlPlaneTaint]);
+      assert.ok(!host.has("run/late"));
     }));
   test("its own are taken back with it", () =>
     on([THEIRS], async (host) => {
