@@ -124,10 +124,11 @@ const CHANGES: readonly Change[] = [
     undo: "userdel probe",
   },
   {
+    // Real swap would be on for every lab host: the kernel is the machine's.
     what: "swap",
-    make: "head -c 2M /dev/zero >/var/swap; chmod 600 /var/swap; mkswap /var/swap >/dev/null; swapon /var/swap",
-    noticed: ["+ file /var/swap", "+ swap /var/swap"],
-    undo: "swapoff /var/swap; rm /var/swap",
+    make: `printf 'Filename Type Size Used Priority\n/var/swap file 2044 0 -2\n' >/run/swaps && mount --bind /run/swaps /proc/swaps`,
+    noticed: ["+ mount /proc/swaps", "+ swap /var/swap"],
+    undo: "umount /proc/swaps && rm /run/swaps",
   },
   {
     what: "an nftables rule",
