@@ -10,10 +10,13 @@ import { nodeModules, nodeParameters } from "./node-kernel";
 import { portsFor } from "./ports";
 import { System } from "./system";
 
-/** For every host: what kubelet, kube-proxy and network plugins call, shell completion, and clients for network storage. */
+/** For every host: what kubelet, kube-proxy and network plugins call, the clock, shell completion, and clients for network storage. */
 const packages = {
-  debs: ["socat", "conntrack", "ebtables", "ipset", "bash-completion", "nfs-common", "open-iscsi"],
-  rpms: ["socat", "conntrack-tools", "ebtables", "ipset", "bash-completion", "nfs-utils", "iscsi-initiator-utils"],
+  debs: ["socat", "conntrack", "ebtables", "ipset", "chrony", "bash-completion", "nfs-common", "open-iscsi"],
+  rpms: [
+    ...["socat", "conntrack-tools", "ebtables", "ipset", "chrony"],
+    ...["bash-completion", "nfs-utils", "iscsi-initiator-utils"],
+  ],
 };
 
 export interface Surroundings {
@@ -108,11 +111,16 @@ function prepareHost(
     },
     opts,
   );
-  const tools = new Packages(name("packages"), { ...common, ...packagesFor(spec) }, after(hostsFile, ...resolver));
+  // Only one changes a host at a time: the long one comes last, and files of what waits for the quick ones travel meanwhile.
+  const tools = new Packages(
+    name("packages"),
+    { ...common, ...packagesFor(spec) },
+    after(system, firewall, ...resolver),
+  );
   const chrony = new Chrony(
     name("chrony"),
     { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
-    after(tools, firewall, ...clocks),
+    after(tools, ...clocks),
   );
   const basis = [...resolver, hostsFile, system];
   return { ...machine, ready: [...basis, firewall, tools, chrony], basis, chrony };
