@@ -10,8 +10,8 @@ const floor = (name, from, allowed) => ({
   },
 });
 
-const clusterFloor = "^resources/(cluster|modules/|config/)";
-const componentFloor = "^resources/(?!cluster|modules/|config/|preflight/|index\\.ts|provider\\.ts)[a-z/-]+\\.ts$";
+const clusterFloor = "^resources/(cluster\\.ts|modules/|config/)";
+const componentFloor = "^resources/(?!cluster\\.ts|modules/|config/|preflight/|index\\.ts|provider\\.ts)[a-z/-]+\\.ts$";
 
 /** The command's ways into the house: the cluster as a resource, its file, the lifecycle, and which files it needs. */
 const doors = "^index\\.ts|^resources/(config/index|provider|modules/files)\\.ts";

@@ -1,6 +1,5 @@
 import { parseArgs } from "node:util";
-import { UsageError } from "../cli/usage.js";
-import { messageOf } from "../toolchain/errors.js";
+import { UsageError, messageOf } from "../toolchain/errors.js";
 import type { Row } from "./report.js";
 
 export interface Options {

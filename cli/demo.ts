@@ -9,7 +9,7 @@ import { ensureBuilt, machineArch, needBuildDisk, wanted } from "../lab/mirror/b
 import { ensurePublished } from "../lab/mirror/images.js";
 import { USUAL_PARTS } from "../lab/mirror/serve.js";
 import { type BalancerService, type MirrorService, balancerService, mirrorService } from "../lab/service.js";
-import { messageOf } from "../toolchain/errors.js";
+import { UsageError, understood } from "../toolchain/errors.js";
 import { getText } from "../toolchain/http.js";
 import { run } from "../toolchain/process.js";
 import { showing } from "../toolchain/progress.js";
@@ -21,7 +21,6 @@ import { clusterJob, stateJob } from "./job.js";
 import { kubeconfigPath } from "./kubeconfig.js";
 import { runPulumi } from "./pulumi.js";
 import { clusterOf } from "./stack-config.js";
-import { UsageError } from "./usage.js";
 
 const NAME = "demo";
 const MOST = 9;
@@ -44,20 +43,19 @@ function count(flag: string, text: string, least: number): number {
 export function demoArguments(argv: readonly string[]): DemoArguments {
   const usage = "npm run demo [-- [--masters N] [--workers N]], npm run demo -- down";
   const options = { masters: { type: "string", default: "1" }, workers: { type: "string", default: "1" } } as const;
-  try {
-    const { values, positionals } = parseArgs({ args: [...argv], options, allowPositionals: true });
-    const [word, ...more] = positionals;
-    if ((word !== undefined && word !== "up" && word !== "down") || more.length > 0)
-      throw new UsageError(`npm run demo: "${positionals.join(" ")}" is not understood; ${usage}`);
-    return {
-      down: word === "down",
-      masters: count("masters", values.masters, 1),
-      workers: count("workers", values.workers, 0),
-    };
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(`npm run demo: ${messageOf(error)}; ${usage}`);
-  }
+  const misused = (reason: string) => new UsageError(`npm run demo: ${reason}; ${usage}`);
+  const { values, positionals } = understood(
+    () => parseArgs({ args: [...argv], options, allowPositionals: true }),
+    misused,
+  );
+  const [word, ...more] = positionals;
+  if ((word !== undefined && word !== "up" && word !== "down") || more.length > 0)
+    throw misused(`"${positionals.join(" ")}" is not understood`);
+  return {
+    down: word === "down",
+    masters: count("masters", values.masters, 1),
+    workers: count("workers", values.workers, 0),
+  };
 }
 
 const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i + 1}`);

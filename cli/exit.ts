@@ -1,4 +1,4 @@
-import { UsageError } from "./usage.js";
+import { UsageError } from "../toolchain/errors.js";
 
 const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGINT: 130, SIGTERM: 143 };
 

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { UsageError } from "./usage.js";
+import { UsageError, understood } from "../toolchain/errors.js";
 
 const OPTIONS = {
   file: { type: "string", short: "f", default: "cluster.yaml" },
@@ -11,13 +11,10 @@ const OPTIONS = {
 export function fileFlags(verb: string, argv: readonly string[], { json = true, misused = 2 } = {}) {
   const refuse = (reason: string) =>
     new UsageError(`kubexm ${verb}: ${reason}; flags are --file ${json ? "--json " : ""}--help`, misused);
-  try {
-    const { values } = parseArgs({ args: [...argv], options: OPTIONS, strict: true, allowPositionals: false });
-    if (values.json && !json) throw refuse("Unknown option '--json'");
-    return values;
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    const [reason = ""] = error instanceof Error ? error.message.split(/\.\s|\n/) : [];
-    throw refuse(reason);
-  }
+  const values = understood(
+    () => parseArgs({ args: [...argv], options: OPTIONS, strict: true, allowPositionals: false }).values,
+    refuse,
+  );
+  if (values.json && !json) throw refuse("Unknown option '--json'");
+  return values;
 }

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { UsageError } from "./usage.js";
+import { UsageError, understood } from "../toolchain/errors.js";
 
 export const PULUMI_VERBS = ["preview", "up", "refresh", "destroy"] as const;
 export type PulumiVerb = (typeof PULUMI_VERBS)[number];
@@ -99,12 +99,10 @@ function parse(verb: PulumiVerb, argv: readonly string[]) {
       },
     ]),
   );
-  try {
-    return parseArgs({ args: [...argv], options, strict: true, allowPositionals: false }).values;
-  } catch (error) {
-    const reason = error instanceof Error ? (error.message.split(/\.\s|\n/)[0] ?? "") : String(error);
-    throw new UsageError(`kubexm ${verb}: ${reason}; flags are ${supported(verb)}`);
-  }
+  return understood(
+    () => parseArgs({ args: [...argv], options, strict: true, allowPositionals: false }).values,
+    (reason) => new UsageError(`kubexm ${verb}: ${reason}; flags are ${supported(verb)}`),
+  );
 }
 
 function numberOf(verb: PulumiVerb, name: string, text: string): number {

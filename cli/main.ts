@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { codeOf, exitWith } from "./exit.js";
 import { PULUMI_VERBS, type PulumiVerb, flagsHelp, pulumiArguments } from "./flags.js";
-import { UsageError } from "./usage.js";
+import { UsageError } from "../toolchain/errors.js";
 
 interface Verb {
   name: string;

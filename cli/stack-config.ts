@@ -10,6 +10,7 @@ import {
   type StackValues,
   type Told,
 } from "../resources/config/index.js";
+import { UsageError } from "../toolchain/errors.js";
 import { engine } from "./engine.js";
 import { PROJECT } from "./home.js";
 import { nameIn, place } from "./stack.js";
@@ -51,10 +52,21 @@ const HELP = `kubexm config [-f cluster.yaml] ARGUMENTS: values for \${config:NA
   kubexm config                     what is set
   kubexm config rm NAME             forget it`;
 
+/** The cluster file, wherever it is named before a `--`; all else is for Pulumi. */
+export function fileAndRest(argv: readonly string[]): { file: string; rest: readonly string[] } {
+  const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
+  const at = argv.slice(0, end).findIndex((word) => /^(-f|--file(=.*)?)$/.test(word));
+  if (at < 0) return { file: "cluster.yaml", rest: argv };
+  const [word = "", next] = argv.slice(at);
+  const inside = word.startsWith("--file=");
+  const file = inside ? word.slice("--file=".length) : next;
+  if (file === undefined || file === "") throw new UsageError(`kubexm config: ${word} needs a cluster file after it`);
+  return { file, rest: argv.toSpliced(at, inside ? 1 : 2) };
+}
+
 /** `kubexm config`: pulumi config, in the right place and with the right passphrase. */
 export async function configCommand(argv: readonly string[]): Promise<number> {
-  const named = argv[0] === "-f" || argv[0] === "--file";
-  const [file, rest] = named ? [argv[1] ?? "", argv.slice(2)] : ["cluster.yaml", argv];
+  const { file, rest } = fileAndRest(argv);
   if (rest.includes("--help") || rest.includes("-h")) {
     console.log(HELP);
     return 0;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import net, { type Socket } from "node:net";
 import { parseArgs } from "node:util";
-import { UserError, codeOf, messageOf } from "../toolchain/errors.js";
+import { UsageError, UserError, codeOf, messageOf, understood } from "../toolchain/errors.js";
 import { owner } from "../toolchain/owner.js";
 import { writeService } from "./service-record.js";
 
@@ -73,14 +73,14 @@ export async function startBalancer(address: string, hosts: readonly string[]): 
 /** `kubexm lab balancer serve --address IP --to A,B` until a signal comes. */
 export async function balancerCommand(argv: readonly string[]): Promise<number> {
   const text = { type: "string" } as const;
-  const { values, positionals } = parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: { address: text, to: text, record: text },
-  });
+  const options = { address: text, to: text, record: text };
+  const misused = () => new UsageError("usage: kubexm lab balancer serve --address IP --to HOST,HOST");
+  const { values, positionals } = understood(
+    () => parseArgs({ args: [...argv], allowPositionals: true, options }),
+    misused,
+  );
   const { address, to, record } = values;
-  if (positionals.join() !== "serve" || address === undefined || to === undefined)
-    throw new UserError("usage: kubexm lab balancer serve --address IP --to HOST,HOST");
+  if (positionals.join() !== "serve" || address === undefined || to === undefined) throw misused();
   const { stop } = await startBalancer(address, to.split(","));
   const told = { owner: owner(), address };
   if (record !== undefined) await writeService(record, told);

@@ -3,7 +3,7 @@ import { readFile, readdir, writeFile } from "node:fs/promises";
 import { constants } from "node:os";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
-import { UserError, codeOf } from "../toolchain/errors.js";
+import { UsageError, UserError, understood } from "../toolchain/errors.js";
 import { type Lab, labDir } from "./files.js";
 import { DEFAULT_NAME, labDown, labDownAll, labStatus, labUp, openLab } from "./hosts.js";
 import { balancerCommand } from "./balancer.js";
@@ -36,12 +36,7 @@ const USAGE = `usage: kubexm lab VERB [--name NAME]
   mirror VERB            parts of a cluster, built here and served as upstream does (kubexm lab mirror --help)
   balancer serve         a load balancer before API servers: --address IP --to HOST,HOST`;
 
-/** A command line that cannot be understood. */
-class LabUsage extends UserError {
-  constructor(problem: string) {
-    super(`${problem} (kubexm lab --help)`);
-  }
-}
+const misused = (problem: string) => new UsageError(`${problem} (kubexm lab --help)`);
 
 const UP = {
   hosts: { type: "string" },
@@ -60,32 +55,25 @@ const UP = {
 } as const;
 const NAME = { name: { type: "string" } } as const;
 
-function parsed<T>(parse: () => T): T {
-  try {
-    return parse();
-  } catch (error) {
-    if (codeOf(error)?.startsWith("ERR_PARSE_ARGS")) throw new LabUsage((error as Error).message);
-    throw error;
-  }
-}
+const parsed = <T>(parse: () => T): T => understood(parse, misused);
 
 function sshdLine(line: string): [string, string] {
   const [, key = "", value = ""] = /^\s*(\w+)[\s=]+(.+)$/.exec(line) ?? [];
-  if (key === "") throw new LabUsage(`--sshd "${line}": write it as "MaxSessions 2"`);
+  if (key === "") throw misused(`--sshd "${line}": write it as "MaxSessions 2"`);
   return [key, value];
 }
 
 function checkedRange(range: string): string {
   if (/\/\d+$/.test(range) && parseRange(range) !== undefined) return range;
-  throw new LabUsage(`--range ${range}: write it as 10.96.0.0/12`);
+  throw misused(`--range ${range}: write it as 10.96.0.0/12`);
 }
 
 /** The options of `lab up`. */
 export function upOptions(argv: readonly string[]): LabOptions {
   const { values } = parsed(() => parseArgs({ args: [...argv], options: { ...UP, ...NAME } }));
   const { hosts = "1", memory, user, shell, sshd } = values;
-  if (values.only && !values.bastion) throw new LabUsage("--only goes with --bastion");
-  if (values["sudo-password"] && user === undefined) throw new LabUsage("--sudo-password goes with --user");
+  if (values.only && !values.bastion) throw misused("--only goes with --bastion");
+  if (values["sudo-password"] && user === undefined) throw misused("--sudo-password goes with --user");
   return {
     hosts: /^\d+$/.test(hosts) ? Number(hosts) : hosts.split(","),
     ...(values.name !== undefined && { name: values.name }),
@@ -156,7 +144,7 @@ async function meant(name: string | undefined): Promise<string> {
   if (name !== undefined) return name;
   const names: string[] = await readdir(dirname(labDir(DEFAULT_NAME))).catch(() => []);
   if (names.length > 1 && !names.includes(DEFAULT_NAME))
-    throw new LabUsage(`several labs are here (${names.join(", ")}): choose one with --name`);
+    throw misused(`several labs are here (${names.join(", ")}): choose one with --name`);
   return names.length === 1 ? (names[0] ?? DEFAULT_NAME) : DEFAULT_NAME;
 }
 
@@ -206,7 +194,7 @@ function nameThenRest(argv: readonly string[]): { name?: string; rest: readonly 
 async function ssh(argv: readonly string[]): Promise<number> {
   const { name, rest } = nameThenRest(argv);
   const [hostName, ...command] = rest;
-  if (hostName === undefined) throw new LabUsage("lab ssh: which host?");
+  if (hostName === undefined) throw misused("lab ssh: which host?");
   const { lab, host } = await hostNamed(name, hostName);
   if (host.password !== undefined) console.error(`password of ${host.user}: ${host.password}`);
   return new Promise((resolve, reject) => {
@@ -220,7 +208,7 @@ async function hostAndFile(argv: readonly string[], verb: string): Promise<{ hos
   const { values, positionals } = parsed(() => parseArgs({ args: [...argv], options: NAME, allowPositionals: true }));
   const [hostName, file, ...more] = positionals;
   if (hostName === undefined || file === undefined || more.length > 0)
-    throw new LabUsage(`lab ${verb}: a host and a file, please`);
+    throw misused(`lab ${verb}: a host and a file, please`);
   return { host: (await hostNamed(values.name, hostName)).host, file };
 }
 
@@ -257,16 +245,22 @@ const VERBS: Readonly<Record<string, (argv: readonly string[]) => Promise<number
   balancer: balancerCommand,
 };
 
-/** `kubexm lab …`: the exit code. What goes wrong is a UserError of one line. */
+const isHelp = (word: string | undefined) => word === "--help" || word === "-h";
+
+/** What follows the host of `ssh` is a command of its own; the mirror has a help of its own. */
+const wantsHelp = (verb: string, rest: readonly string[]) =>
+  verb === "help" || isHelp(verb) || (verb === "ssh" ? isHelp(rest[0]) : verb !== "mirror" && rest.some(isHelp));
+
+/** `kubexm lab …`: the exit code. What goes wrong is an error of one line. */
 export async function labCommand(argv: readonly string[]): Promise<number> {
   const [verb = "", ...rest] = argv;
-  if (["--help", "-h", "help"].includes(verb) || (!["ssh", "mirror"].includes(verb) && rest.includes("--help"))) {
+  if (wantsHelp(verb, rest)) {
     console.log(USAGE);
     return 0;
   }
   const run = VERBS[verb];
   if (run) return run(rest);
-  if (verb !== "") throw new LabUsage(`lab ${verb}: no such verb`);
+  if (verb !== "") throw misused(`lab ${verb}: no such verb`);
   console.error(USAGE);
   return 2;
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ARCHES, fileFor, sources } from "../artifacts";
 import { component } from "../provider/component";
 import { sh } from "../provider/shell";
-import { archive, binary, command, data, file, template, unit } from "../provider/steps";
+import { archive, binary, command, data, file, pkg, template, unit } from "../provider/steps";
 import { containerdConfig } from "./runtime/containerd-config";
 import { noOtherContainerd } from "./runtime/existing";
 import { criSocket, crictl } from "./runtime/paths";
@@ -52,6 +52,8 @@ export const Containerd = component({
     const conf = file("/etc/containerd/config.toml", containerdConfig({ version, dataDir, sandboxImage, more }));
     return [
       ...(existing === "refuse" ? [noOtherContainerd(programs)] : []),
+      // Of a small installation of the RHEL family it is no part.
+      ...(facts.os.packageManager === "apt" ? [] : pkg("tar")),
       // What a containerd of others has is theirs, what came since too.
       ...(existing === "adopt" ? [] : [data(dataDir)]),
       ...["/opt/cni/bin", "/etc/cni/net.d", "/var/lib/cni"].map((path) => data(path)),

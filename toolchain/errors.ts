@@ -3,6 +3,27 @@ export class UserError extends Error {
   override readonly name: string = "UserError";
 }
 
+/** A command line that cannot be understood: one line, and exit code 2 unless that means something else for the verb. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+  constructor(
+    message: string,
+    readonly code = 2,
+  ) {
+    super(message);
+  }
+}
+
+/** What `parse` makes of a command line; `refuse` says in the command's words why it is not understood. */
+export function understood<T>(parse: () => T, refuse: (reason: string) => UsageError): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (codeOf(error)?.startsWith("ERR_PARSE_ARGS")) throw refuse(messageOf(error).split(/\.\s|\n/)[0] ?? "");
+    throw error;
+  }
+}
+
 /** The message of whatever was thrown. */
 export function messageOf(error: unknown): string {
   // What a failed connection to a name with several addresses throws; its own message is empty.

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { cacheDir } from "../../toolchain/cache.js";
-import { UserError, messageOf } from "../../toolchain/errors.js";
+import { UsageError, UserError, messageOf, understood } from "../../toolchain/errors.js";
 import { owner } from "../../toolchain/owner.js";
 import { writeService } from "../service-record.js";
 import { builtSize, needBuildDisk, wanted } from "./build.js";
@@ -116,16 +116,16 @@ async function status(): Promise<number> {
 
 /** `kubexm lab mirror …` */
 export async function mirrorCommand(argv: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      parts: { type: "string" },
-      address: { type: "string" },
-      record: { type: "string" },
-      help: { type: "boolean", short: "h" },
-    },
-  });
+  const options = {
+    parts: { type: "string" },
+    address: { type: "string" },
+    record: { type: "string" },
+    help: { type: "boolean", short: "h" },
+  } as const;
+  const { values, positionals } = understood(
+    () => parseArgs({ args: [...argv], allowPositionals: true, options }),
+    (reason) => new UsageError(`lab mirror: ${reason} (kubexm lab mirror --help)`),
+  );
   const [verb, ...rest] = positionals;
   if (values.help) {
     console.log(USAGE);
@@ -135,5 +135,5 @@ export async function mirrorCommand(argv: readonly string[]): Promise<number> {
   if (verb === "serve") return serve(values);
   if (verb === "list") return list();
   if (verb === "status") return status();
-  throw new UserError(USAGE);
+  throw new UsageError(USAGE);
 }

@@ -39,9 +39,13 @@ export interface HostRoles {
   roles: Role[];
 }
 
+/** kubeadm gives every master a member of etcd, whether the file says so or leaves its group out. */
+const groupOf = (role: Role, { etcd }: Pick<ClusterSpec, "etcd">): Role =>
+  role === "etcd" && etcd.type === "kubeadm" ? "master" : role;
+
 /** Every host with its roles, in the order of the file. */
-export function hostsWithRoles(spec: Pick<ClusterSpec, "hosts" | "roleGroups">): HostRoles[] {
-  const groups = ROLES.map((role) => ({ role, names: new Set(groupNames(spec, role)) }));
+export function hostsWithRoles(spec: Pick<ClusterSpec, "hosts" | "roleGroups" | "etcd">): HostRoles[] {
+  const groups = ROLES.map((role) => ({ role, names: new Set(groupNames(spec, groupOf(role, spec))) }));
   return spec.hosts.map((host) => ({
     host,
     roles: groups.filter(({ names }) => names.has(host.name)).map(({ role }) => role),

@@ -135,7 +135,7 @@ function registryHost(spec: ClusterSpec): Finding[] {
       {
         path: groupPath("registry"),
         because: [["registry", "type"]],
-        message: "registry.type is external, so no host is the registry; write an empty list, or another type",
+        message: "registry.type is external, so no host is the registry; write an empty list",
       },
     ];
   if (hosts === 1 && privateRegistry === "")
@@ -146,6 +146,14 @@ function registryHost(spec: ClusterSpec): Finding[] {
       },
     ];
   return [];
+}
+
+/** It names the registry host; a registry that is somebody's own is a mirror of what upstream has. */
+function registryUnused(spec: ClusterSpec): Finding[] {
+  if (count(spec, "registry") > 0 || spec.registry.privateRegistry === "") return [];
+  const message =
+    "names a registry host, and there is none: no image comes from it; write mirrors.images for a registry of your own";
+  return [{ path: ["registry", "privateRegistry"], because: [groupPath("registry")], message }];
 }
 
 function balancerHosts(spec: ClusterSpec): Finding[] {
@@ -160,7 +168,7 @@ function balancerHosts(spec: ClusterSpec): Finding[] {
       {
         path,
         because,
-        message: `externalLoadBalancer is ${externalLoadBalancer || "empty"}, so no host is a load balancer; write an empty list, or externalLoadBalancer: kubexm`,
+        message: `externalLoadBalancer is ${externalLoadBalancer || "empty"}, so no host is a load balancer; write an empty list`,
       },
     ];
   return [];
@@ -185,7 +193,7 @@ function endpoint(spec: ClusterSpec): Finding[] {
       {
         path: at("internalLoadbalancer"),
         because: [at("externalLoadBalancer"), groupPath("master")],
-        message: `${masters} masters without an external load balancer need an internal one; write haproxy, nginx or kube-vip here, or your own balancer as externalLoadBalancer: external with lb_address`,
+        message: `${masters} masters without an external load balancer need somebody before them; write externalLoadBalancer: external, and in lb_address the address of a load balancer of your own`,
       },
     ],
     [
@@ -209,7 +217,7 @@ function endpoint(spec: ClusterSpec): Finding[] {
       {
         path: at("lb_address"),
         because: [at("externalLoadBalancer"), at("internalLoadbalancer"), at("externalDNS")],
-        message: "the address of the external load balancer is missing; write it, or externalDNS: true",
+        message: "the address of the external load balancer is missing; write it",
       },
     ],
     [
@@ -326,6 +334,7 @@ export const HOST_RULES: readonly Rule[] = [
   { name: "even-masters", severity: "warning", check: even("master", "masters") },
   { name: "even-etcd", severity: "warning", check: even("etcd", "members of etcd") },
   { name: "registry-host", severity: "error", check: registryHost },
+  { name: "registry-unused", severity: "warning", check: registryUnused },
   { name: "loadbalancer-hosts", severity: "error", check: balancerHosts },
   { name: "control-plane-endpoint", severity: "error", check: endpoint },
   { name: "etcd-hosts", severity: "error", check: etcdHosts },

@@ -35,12 +35,12 @@ const missing: readonly Missing[] = [
   {
     path: ["controlPlaneEndpoint", "externalLoadBalancer"],
     asked: ({ controlPlaneEndpoint }) => controlPlaneEndpoint.externalLoadBalancer === "kubexm",
-    instead: "external with lb_address, or empty",
+    instead: 'external with lb_address, or none ("")',
   },
   {
     path: ["controlPlaneEndpoint", "internalLoadbalancer"],
     asked: ({ controlPlaneEndpoint }) => controlPlaneEndpoint.internalLoadbalancer !== "",
-    instead: "empty",
+    instead: 'none ("")',
   },
   { path: ["roleGroups", "registry"], asked: ({ roleGroups }) => roleGroups.registry.length > 0, instead: "no host" },
   { path: ["storage", "openebs"], asked: ({ storage }) => storage.openebs !== undefined, instead: "nothing" },

@@ -88,7 +88,7 @@ const registry = z.strictObject({
   privateRegistry: z
     .union([z.literal(""), registryName])
     .default("")
-    .describe("Domain of the registry"),
+    .describe("Domain of the registry host"),
   namespaceOverride: z.string().default("").describe("Project within the registry"),
   auths: z
     .record(

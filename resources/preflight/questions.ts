@@ -30,13 +30,10 @@ function diskNeeds(spec: ClusterSpec, roles: readonly Role[]): Record<string, nu
   return {
     ...(roles.length > 0 && { "/usr/local/bin": 1 }),
     ...(node && { [images]: 5, "/var/lib/kubelet": 1 }),
-    ...(holdsEtcd(spec, roles) && { [spec.etcd.dataDir]: Math.max(1, etcd) }),
+    ...(roles.includes("etcd") && { [spec.etcd.dataDir]: Math.max(1, etcd) }),
     ...(roles.includes("registry") && { [registryDataDir]: 5 }),
   };
 }
-
-const holdsEtcd = ({ etcd }: ClusterSpec, roles: readonly Role[]) =>
-  (etcd.type === "kubexm" && roles.includes("etcd")) || (etcd.type === "kubeadm" && roles.includes("master"));
 
 const CALLED: readonly Role[] = ["master", "etcd", "registry"];
 
@@ -71,13 +68,13 @@ export function reachOf(spec: ClusterSpec, host: string): Omit<Reach, "address">
   const roles = byName.get(host)?.roles ?? [];
   const node = roles.includes("master") || roles.includes("worker");
   if (spec.kubernetes.type === "none") return [];
-  const keepsEtcd = holdsEtcd(spec, roles);
+  const keepsEtcd = roles.includes("etcd");
   const registry = portsFor(spec, ["registry"]).map((port) => parseInt(port, 10));
   return called
     .filter((other) => other.host.name !== host)
     .flatMap((other) => {
       const has = (role: Role) => other.roles.includes(role);
-      const etcd = holdsEtcd(spec, other.roles);
+      const etcd = has("etcd");
       const ports = [
         ...(node && has("master") ? [spec.controlPlaneEndpoint.port] : []),
         ...(etcd && (keepsEtcd || roles.includes("master")) ? [2379] : []),
@@ -142,7 +139,7 @@ export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reac
     modules: nodeModules(spec),
     ports: cluster ? listening(spec, roles) : [],
     disk: cluster ? diskNeeds(spec, roles) : {},
-    ...(cluster && holdsEtcd(spec, roles) && { etcdDir: spec.etcd.dataDir }),
+    ...(cluster && roles.includes("etcd") && { etcdDir: spec.etcd.dataDir }),
     etcdDirShared: etcdDirMayBeShared(spec.etcd.dataDir, kubernetes.ignorePreflightErrors),
     reach: cluster ? externalEtcd(spec, roles) : [],
     ...(host?.arch !== undefined && { arch: host.arch }),

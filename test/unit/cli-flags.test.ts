@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { demoArguments, demoHosts } from "../../cli/demo.js";
 import { FLAGS, type PulumiVerb, pulumiArguments } from "../../cli/flags.js";
 import { kubeconfigCommand } from "../../cli/kubeconfig.js";
-import { UsageError } from "../../cli/usage.js";
+import { UsageError } from "../../toolchain/errors.js";
 
 const plain = { file: "cluster.yaml", yes: false, json: false, options: {} };
 

@@ -47,6 +47,8 @@ test("hosts come in the order of the file, the hosts of a role in the order of i
       ["w1", ["worker"]],
     ],
   );
+  const unsaid = { ...spec, roleGroups: { ...spec.roleGroups, etcd: [] } };
+  assert.deepEqual(hostsWithRoles(unsaid), hostsWithRoles(spec), "kubeadm's masters have etcd, whatever the file says");
   assert.deepEqual(
     hostsOf(spec, "master").map(({ name }) => name),
     ["m3", "m1", "m2"],

@@ -312,7 +312,7 @@ test("ten thousand hosts are parsed, and what is asked of each and written for e
   assert.equal(lines.length, 10_002);
   assert.deepEqual(
     asked.map(({ roles, reach }) => `${roles.join()} ${reach.map(({ host }) => host).join()}`),
-    ["master ", ...rows.map(() => "worker m1")],
+    ["etcd,master ", ...rows.map(() => "worker m1")],
   );
 });
 

@@ -70,6 +70,17 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
   ["even-masters", { ...three, controlPlaneEndpoint: balanced }, undefined],
   ["even-etcd", { roleGroups: { master: ["m1"], etcd: ["m1", "w1"] }, ...etcd({ type: "kubexm" }) }, "roleGroups.etcd"],
   ["registry-host", { roleGroups: { master: ["m1"], registry: ["m1", "w1"] } }, "roleGroups.registry", /not 2/],
+  [
+    "registry-unused",
+    { registry: { type: "external", privateRegistry: "harbor.example.com" } },
+    "registry.privateRegistry",
+    /write mirrors\.images/,
+  ],
+  [
+    "registry-unused",
+    { roleGroups: { master: ["m1"], registry: ["w1"] }, registry: { privateRegistry: "harbor.example.com" } },
+    undefined,
+  ],
   ["registry-host", { roleGroups: { master: ["m1"], registry: ["w1"] } }, "registry.privateRegistry", /needs a domain/],
   [
     "registry-host",

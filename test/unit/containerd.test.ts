@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parse } from "smol-toml";
+import { parseFacts } from "../../provider/facts";
 import { refuseFixed } from "../../provider/lifecycle";
 import { Containerd } from "../../resources/containerd";
 import { containerdConfig, merge } from "../../resources/runtime/containerd-config";
@@ -116,4 +117,17 @@ test("the folder of running containers cannot be changed beneath them", () => {
     () => refuseFixed(Containerd.definition, olds, { ...olds, dataDir: "/data/containerd" }),
     /dataDir cannot be changed any more: running containers/,
   );
+});
+
+test("a small installation of the RHEL family lacks tar", () => {
+  const versions = { version: "2.2.7", runc: "1.3.4", crictl: "1.35.0", cniPlugins: "1.9.1" };
+  const args = Containerd.definition.args.parse({ ...versions, arch: "amd64", sandboxImage: "registry.k8s.io/pause" });
+  const first = (osRelease: string) =>
+    Containerd.definition
+      .steps(args, parseFacts(`${osRelease}\n@arch=x86_64`))
+      .flat()
+      .map(({ id }) => id)
+      .find((id) => id.startsWith("package") || id.startsWith("archive"));
+  assert.equal(first('ID=rocky\nVERSION_ID="9.5"'), "package tar");
+  assert.match(first('ID=debian\nVERSION_ID="12"') ?? "", /^archive/);
 });

@@ -7,9 +7,10 @@ import { type Lab, labClusterYaml, labFiles, nameServersOf, sshConfig } from "..
 import { imageTag } from "../../lab/image.js";
 import { makeSshKey } from "../../lab/key.js";
 import { withLock } from "../../lab/lock.js";
-import { upOptions } from "../../lab/main.js";
+import { labCommand, upOptions } from "../../lab/main.js";
 import { addressIn, freeSubnets, parseRange } from "../../lab/network.js";
 import { labKubernetes } from "../../lab/kubernetes.js";
+import { UsageError } from "../../toolchain/errors.js";
 import { alive, owner } from "../../toolchain/owner.js";
 import { parseSpec } from "../../resources/config/index.js";
 import { type LabOptions, planHosts, planLab, planNetworks } from "../../lab/plan.js";
@@ -247,4 +248,32 @@ describe("lab up's options", () => {
     ["--range", "fd00::/8"],
   ])
     it(`refuses ${argv.join(" ")}`, () => assert.throws(() => upOptions(argv), /kubexm lab --help/));
+});
+
+describe("a command line that is not understood is one line, and exit code 2", () => {
+  const rows: readonly (readonly string[])[] = [
+    ["bogus"],
+    ["up", "--bogus"],
+    ["down", "--bogus"],
+    ["ssh"],
+    ["compare", "node1"],
+    ["mirror", "--bogus"],
+    ["balancer", "serve", "--bogus"],
+    ["balancer"],
+  ];
+  for (const argv of rows)
+    it(argv.join(" "), async () => {
+      await assert.rejects(labCommand(argv), (error) => {
+        assert.ok(error instanceof UsageError);
+        assert.equal(error.code, 2);
+        assert.doesNotMatch(error.message, /\n/);
+        return true;
+      });
+    });
+  for (const argv of [["-h"], ["up", "-h"], ["down", "--help"], ["ssh", "--help"], ["mirror", "-h"]])
+    it(`${argv.join(" ")} helps`, async (t) => {
+      const said = t.mock.method(console, "log", () => undefined);
+      assert.equal(await labCommand(argv), 0);
+      assert.match(String(said.mock.calls[0]?.arguments[0]), /^(usage|kubexm lab mirror): /);
+    });
 });

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, test } from "node:test";
-import { clusterOf, valuesOf } from "../../cli/stack-config";
+import { clusterOf, fileAndRest, valuesOf } from "../../cli/stack-config";
 import { loadCluster } from "../../resources/modules/cluster-file";
 
 const folder = mkdtempSync(join(tmpdir(), "kubexm-values-"));
@@ -73,4 +73,18 @@ test("kubexm preflight: a file that cannot be read, or is wrong, is told with ex
   const wrong = preflight(file(text("adress: 192.0.2.2")));
   assert.equal(wrong.status, 2);
   assert.match(wrong.stderr, /adress: is not a key/);
+});
+
+test("kubexm config: the file is named anywhere, all else is Pulumi's", () => {
+  const rows: [readonly string[], string, readonly string[]][] = [
+    [["set", "a", "b"], "cluster.yaml", ["set", "a", "b"]],
+    [["-f", "x.yaml", "set", "a", "b"], "x.yaml", ["set", "a", "b"]],
+    [["get", "a", "-f", "x.yaml"], "x.yaml", ["get", "a"]],
+    [["--file=x.yaml", "get", "a"], "x.yaml", ["get", "a"]],
+    [["set", "a", "--file", "x.yaml", "--secret"], "x.yaml", ["set", "a", "--secret"]],
+    [["set", "a", "--", "-f"], "cluster.yaml", ["set", "a", "--", "-f"]],
+  ];
+  for (const [argv, file, rest] of rows) assert.deepEqual(fileAndRest(argv), { file, rest }, argv.join(" "));
+  for (const argv of [["get", "a", "-f"], ["--file="]])
+    assert.throws(() => fileAndRest(argv), /needs a cluster file after it/, argv.join(" "));
 });
