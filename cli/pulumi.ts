@@ -126,9 +126,11 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
         : { suppressProgress: true, suppressOutputs: true }),
     });
     const { counts } = view.end();
+    // With a part of the hosts gone, the cluster is still there.
+    const whole = options["target"] === undefined && options["exclude"] === undefined;
+    if (verb === "destroy" && !plan && whole) rmSync(kubeconfigPath(home), { force: true });
     if (json) return EXIT.ok;
     if (verb === "up" && !plan && !quiet) tellKubeconfig(home);
-    if (verb === "destroy" && !plan) rmSync(kubeconfigPath(home), { force: true });
     console.log(summary(verb, plan, counts, Date.now() - since));
     return EXIT.ok;
   } catch (error) {

@@ -253,9 +253,14 @@ export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: C
   const done = await withAnswers(seen, make, ctx, (answers) =>
     enact(remote, work, { make, claim, stale: seen.stale.map(keyOf), answers }, ctx),
   );
-  if (done) return done;
+  if (done && seen.stale.length === 0) return done;
   const [again] = await look(remote, [work]);
-  return again ? apply(remote, work, again, ctx) : { changed: [], notes: [] };
+  if (!again) return { changed: [], notes: [] };
+  if (!done) return apply(remote, work, again, ctx);
+  // What was taken back may have held others as they are wanted: a firewall that is on again has rules to be written.
+  if (driftOf(again).length === 0) return done;
+  const more = await apply(remote, work, { ...again, stale: [] }, ctx);
+  return { changed: [...done.changed, ...more.changed], notes: [...done.notes, ...more.notes] };
 }
 
 /** What is known to differ, without a look at it. */
@@ -265,17 +270,15 @@ export interface KnownChanges {
   readonly known: NonNullable<Changes["known"]>;
   /** Indexes of steps that are wanted otherwise than before. */
   readonly make: readonly number[];
-  /** Ids of things that are no longer wanted. */
-  readonly stale: readonly string[];
 }
 
 /** The same with one exec; undefined: one has to look first. */
 export function applyKnown(
   remote: Remote,
-  { work, known, make, stale }: KnownChanges,
+  { work, known, make }: KnownChanges,
   ctx: Context,
 ): Promise<Applied | undefined> {
-  const changes = { make, claim: [], stale: stale.map(keyOf), answers: new Map<number, Secret>(), known };
+  const changes = { make, claim: [], stale: [], answers: new Map<number, Secret>(), known };
   return enact(remote, work, changes, ctx);
 }
 

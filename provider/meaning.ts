@@ -70,13 +70,9 @@ export function differenceOf(
   const { work } = after;
   const changed = work.steps.filter((step) => !isDeepStrictEqual(step.want, had.get(step.id)?.want));
   if (!work.steps.every((step) => isKnown(step, had.get(step.id)))) return "unknown";
+  // What is taken back may change what others find.
+  if (had.size > work.steps.length) return "unknown";
   if (changed.some(({ bodies, ask }) => bodies ?? ask)) return "unknown";
   const make = changed.map((step) => work.steps.indexOf(step));
-  const wanted = new Set(work.steps.map(({ id }) => id));
-  return {
-    work,
-    known: { machineId: facts.machineId, made: madeOf(before.work) },
-    make,
-    stale: [...had.keys()].filter((id) => !wanted.has(id)),
-  };
+  return { work, known: { machineId: facts.machineId, made: madeOf(before.work) }, make };
 }

@@ -68,6 +68,8 @@ export function resourceClass<A extends z.ZodObject>(definition: Definition<A>):
       };
       super(`pulumi-nodejs:${type}`, name, inputs, {
         ...opts,
+        // Both would be one thing on one host: what is made first would go with the old one.
+        deleteBeforeReplace: true,
         additionalSecretOutputs: [...(opts.additionalSecretOutputs ?? []), ...secrets, ...outputs],
       });
     }

@@ -48,18 +48,22 @@ swap_units() { # units that would turn swap on at boot, not counting those made 
 save_swap() {
   : >active
   in_container || sed 1d /proc/swaps | while read -r device _ _ _ priority; do printf '%s %s\n' "$device" "$priority"; done >active
-  if [ -e /etc/fstab ]; then cp -a /etc/fstab fstab || return 1; fi
+  if [ -e /etc/fstab ]; then cp -aL /etc/fstab fstab || return 1; fi
   swap_units >units
 }
 set_swap_off() {
   if [ -n "$(swap_lines /etc/fstab)" ]; then
-    cp -a /etc/fstab /etc/.kubexm-fstab
-    sed 's/^\([[:space:]]*[^#[:space:]][^[:space:]]*[[:space:]][[:space:]]*[^[:space:]]*[[:space:]][[:space:]]*swap[[:space:]]\)/#kubexm# \1/' /etc/fstab >/etc/.kubexm-fstab
-    sync /etc/.kubexm-fstab && move /etc/.kubexm-fstab /etc/fstab
+    fstab=$(real /etc/fstab) && tmp=$(beside "$fstab") && cp -a -- "$fstab" "$tmp" || return 1
+    sed 's/^\([[:space:]]*[^#[:space:]][^[:space:]]*[[:space:]][[:space:]]*[^[:space:]]*[[:space:]][[:space:]]*swap[[:space:]]\)/#kubexm# \1/' "$fstab" >"$tmp"
+    sync "$tmp" && move "$tmp" "$fstab"
   fi
   for unit in $(swap_units); do
     case $unit in
-      zram-generator) ln -sfn /dev/null /etc/systemd/zram-generator.conf.kubexm && mv -T /etc/systemd/zram-generator.conf.kubexm /etc/systemd/zram-generator.conf ;;
+      zram-generator)
+        # The administrator's own comes back with the undo; of the distribution's only this link is in the way.
+        if [ -e /etc/systemd/zram-generator.conf ]; then mkdir -p own && cp -a /etc/systemd/zram-generator.conf own/ || return 1; fi
+        ln -sfn /dev/null /etc/systemd/zram-generator.conf.kubexm && mv -T /etc/systemd/zram-generator.conf.kubexm /etc/systemd/zram-generator.conf
+        ;;
       *)
         # A unit of the administrator's own cannot be masked where it stands.
         if [ -e "/etc/systemd/system/$unit" ]; then
@@ -76,13 +80,16 @@ set_swap_off() {
 }
 undo_swap() {
   if [ -e /etc/fstab ] && grep -q '^#kubexm# ' /etc/fstab; then
-    cp -a /etc/fstab /etc/.kubexm-fstab
-    sed 's/^#kubexm# //' /etc/fstab >/etc/.kubexm-fstab && touch -r fstab /etc/.kubexm-fstab && move /etc/.kubexm-fstab /etc/fstab
+    fstab=$(real /etc/fstab) && tmp=$(beside "$fstab") && cp -a -- "$fstab" "$tmp" || return 1
+    sed 's/^#kubexm# //' "$fstab" >"$tmp" && touch -r fstab "$tmp" && move "$tmp" "$fstab"
   fi
   sort -u units >units.once
   while IFS= read -r unit; do
     case $unit in
-      zram-generator) if [ -L /etc/systemd/zram-generator.conf ]; then rm -f /etc/systemd/zram-generator.conf; fi ;;
+      zram-generator)
+        if [ -L /etc/systemd/zram-generator.conf ]; then rm -f /etc/systemd/zram-generator.conf; fi
+        if [ -e own/zram-generator.conf ] && [ ! -e /etc/systemd/zram-generator.conf ]; then cp -a own/zram-generator.conf /etc/systemd/; fi
+        ;;
       *)
         systemctl unmask -q "$unit"
         if [ -e "own/$unit" ]; then cp -a "own/$unit" /etc/systemd/system/; fi

@@ -4,7 +4,7 @@ look_data() { # PATH
   if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi
 }
 save_data() { # PATH
-  if [ -d "$1" ]; then ls -A -- "$1" >had && stat -c '%a %u:%g' -- "$1" >rights; else : >had; fi
+  if [ -d "$1" ]; then ls -A -- "$1" >had && stat -L -c '%a %u:%g' -- "$1" >rights; else : >had; fi
 }
 unmount_below() { # PATH: nothing of other people's volumes may be deleted through a mount
   sed -n 's/^[^ ]* \([^ ]*\) .*/\1/p' /proc/self/mounts | LC_ALL=C sort -r | while IFS= read -r at; do

@@ -207,7 +207,7 @@ shut_nftables() { # OPENING PLACE
       done
       ;;
     file)
-      conf=$(nft_conf)
+      conf=$(real "$(nft_conf)") || return 1
       [ -e "$conf" ] || return 0
       tmp=$(beside "$conf")
       cp -a -- "$conf" "$tmp" && { grep -vF -- "$mark" "$conf" >"$tmp" || :; } && move "$tmp" "$conf"

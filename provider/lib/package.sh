@@ -57,25 +57,32 @@ quietly() { # COMMAND…: its last lines, if it fails
     return $code
   }
 }
-install_packages() { # NAME[=VERSION]…
-  package_turn || return 1
-  note_new && package_names | sort -u >"$L/before.packages" && account_names | sort -u >"$L/before.accounts" || return 1
-  cp -f /var/lib/apt/extended_states "$L/before.marks" 2>/dev/null || : >"$L/before.marks"
+fetch_packages() { # NAME[=VERSION]…
   case $(manager) in
     apt)
       more="--no-install-recommends --allow-downgrades --allow-change-held-packages"
       # shellcheck disable=SC2086
-      quietly $apt install $more "$@" || { quietly $apt update && quietly $apt install $more "$@"; } || return 1
+      quietly $apt install $more "$@" || { quietly $apt update && quietly $apt install $more "$@"; }
       ;;
     *)
       for wanted; do
         shift
         case $wanted in *=*) set -- "$@" "${wanted%%=*}-${wanted#*=}" ;; *) set -- "$@" "$wanted" ;; esac
       done
-      quietly dnf -y install "$@" || quietly yum -y install "$@" || return 1
+      quietly dnf -y install "$@" || quietly yum -y install "$@"
       ;;
   esac
-  note_new
+}
+install_packages() { # NAME[=VERSION]…
+  package_turn || return 1
+  note_new && package_names | sort -u >"$L/before.packages" && account_names | sort -u >"$L/before.accounts" || return 1
+  cp -f /var/lib/apt/extended_states "$L/before.marks" 2>/dev/null || : >"$L/before.marks"
+  if fetch_packages "$@"; then note_new; else
+    # What came is ours all the same, and what somebody else installs before the next try is not.
+    [ "$(manager)" != apt ] || dpkg --configure -a --force-confdef --force-confold >/dev/null 2>&1 || :
+    note_new
+    return 1
+  fi
 }
 is_kept() { # NAME: in the version it has, by dnf's plugin or by dnf 5
   grep -qs "^!\{0,1\}$1-[0-9][0-9]*:" /etc/dnf/plugins/versionlock.list || grep -qsx "name = \"$1\"" /etc/dnf/versionlock.toml
@@ -142,12 +149,14 @@ own_name() { # NAME: that of the package which is there for it
   printf '%s\n' "${name:-$1}"
 }
 undo_package() { # NAME [pinned]: it goes at the end of the run, together with the others
-  package_is_there "$1" '' || return 0
+  # Of an install that was cut off, nobody noted yet what came along.
+  if [ -f "$L/before.accounts" ]; then package_turn && note_new || return 1; fi
   if [ "$(was installed)" = no ]; then
-    hold_package "$1" no || return 1
+    if package_is_there "$1" ''; then hold_package "$1" no || return 1; fi
     own_name "$1" | tee -a "$L/packages" >>"$L/packages.due"
     return
   fi
+  package_is_there "$1" '' || return 0
   ours=$(sed -n 's/^version=//p' made 2>/dev/null) || :
   # Somebody else's upgrade stays.
   if [ "${2:-}" = pinned ] && [ "$ours" != "$(was version)" ] && package_is_there "$1" "$ours"; then

@@ -25,6 +25,9 @@ sweep_dirs() { # remove the folders we made that are empty again; deepest first,
   mv -f "$L/dirs.new" "$L/dirs"
   [ -s "$L/dirs" ] || rm -f "$L/dirs"
 }
+real() { # PATH: where it leads, for what is written in its place: a link stays a link
+  if [ -L "$1" ]; then readlink -f -- "$1"; else printf '%s\n' "$1"; fi
+}
 beside() { printf %s "${1%/*}/.kubexm-${1##*/}"; } # PATH: a fixed name, so that a killed run leaves at most one
 move() { # TMP PATH: rename over, or write into a file that is itself a mount (as in containers)
   mv -fT -- "$1" "$2" 2>/dev/null && return
@@ -106,6 +109,8 @@ look_block() { # PATH BEGIN END
   esac
 }
 put_block() { # PATH BEGIN END PLACE(top: a new one goes before all else) <CONTENT
+  file=$(real "$1") || return 1
+  set -- "$file" "$2" "$3" "${4:-}"
   need_dir "${1%/*}"
   tmp=$(beside "$1")
   gone "$tmp" && gone "$tmp.in"
@@ -133,6 +138,8 @@ save_block() { # PATH BEGIN: what is needed to leave no trace
   if [ ! -e "$1" ]; then : >no-file; elif [ -s "$1" ] && [ -n "$(tail -c 1 "$1")" ]; then : >no-newline; fi
 }
 undo_block() { # PATH BEGIN END
+  file=$(real "$1") || return 1
+  set -- "$file" "$2" "$3"
   tmp=$(beside "$1")
   rm -f -- "$tmp" "$tmp.in"
   [ -e "$1" ] && grep -qxF -- "$2" "$1" || return 0

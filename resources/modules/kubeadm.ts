@@ -1,5 +1,6 @@
 import { commaParts, type ClusterSpec } from "../config";
 import { parseCidr } from "../config/ip";
+import { merge } from "../config/merge";
 
 interface Argument {
   name: string;
@@ -75,19 +76,27 @@ export function controlPlaneOf(spec: ClusterSpec, name: string, sans: readonly s
         },
       },
     },
-    proxy: {
-      mode: kubernetes.proxyMode,
-      ...(kubernetes.masqueradeAll && { iptables: { masqueradeAll: true } }),
-      ...(gates.length > 0 && { featureGates: kubernetes.featureGates }),
-      ...kubernetes.kubeProxyConfiguration,
-    },
+    proxy: merge(
+      {
+        mode: kubernetes.proxyMode,
+        // ipvs reads that of iptables.
+        ...(kubernetes.masqueradeAll && {
+          [kubernetes.proxyMode === "nftables" ? "nftables" : "iptables"]: { masqueradeAll: true },
+        }),
+        ...(gates.length > 0 && { featureGates: kubernetes.featureGates }),
+      },
+      kubernetes.kubeProxyConfiguration,
+    ),
   };
 }
 
-export const kubeletOf = ({ kubernetes }: ClusterSpec): Record<string, unknown> => ({
-  cgroupDriver: "systemd",
-  maxPods: kubernetes.maxPods,
-  podPidsLimit: kubernetes.podPidsLimit,
-  ...(Object.keys(kubernetes.featureGates).length > 0 && { featureGates: kubernetes.featureGates }),
-  ...kubernetes.kubeletConfiguration,
-});
+export const kubeletOf = ({ kubernetes }: ClusterSpec): Record<string, unknown> =>
+  merge(
+    {
+      cgroupDriver: "systemd",
+      maxPods: kubernetes.maxPods,
+      podPidsLimit: kubernetes.podPidsLimit,
+      ...(Object.keys(kubernetes.featureGates).length > 0 && { featureGates: kubernetes.featureGates }),
+    },
+    kubernetes.kubeletConfiguration,
+  );

@@ -1,5 +1,6 @@
 import { stringify } from "smol-toml";
 import { z } from "zod";
+import { merge, type Table } from "../config/merge";
 
 export interface ContainerdSettings {
   version: string;
@@ -7,19 +8,6 @@ export interface ContainerdSettings {
   sandboxImage: string;
   /** Laid over what stands here, key by key. */
   more: Readonly<Record<string, unknown>>;
-}
-
-type Table = Record<string, unknown>;
-const isTable = (value: unknown): value is Table =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** The second over the first: tables grow together, anything else is replaced. */
-export function merge(base: Table, over: Readonly<Table>): Table {
-  const merged = Object.entries(over).map(([key, value]): [string, unknown] => {
-    const below = base[key];
-    return [key, isTable(below) && isTable(value) ? merge(below, value) : value];
-  });
-  return { ...base, ...Object.fromEntries(merged) };
 }
 
 const runc = { runtime_type: "io.containerd.runc.v2", options: { SystemdCgroup: true } };

@@ -192,8 +192,20 @@ const STEPS: readonly Step[] = [
   },
 ];
 
-/** In one place only, as each costs two runs more. */
-const STRAIGHT_BACK: readonly Step[] = [
+/** In one place only, as each costs some runs more. */
+const FURTHER: readonly Step[] = [
+  {
+    name: "what is replaced stands on the host afterwards",
+    act: async (stage) => {
+      const { verb, onHost } = stage;
+      await verb("up");
+      await verb("up", ["--replace", "**-system"]);
+      assert.match(await onHost(`cat ${DRIFTED}`), /Managed by kubexm/);
+      await verb("up", ["--refresh", ...NO_CHANGES]);
+      await verb("destroy");
+      await isGivenBack(stage);
+    },
+  },
   {
     name: "destroy gives a host back that is half-made",
     act: async (stage) => {
@@ -229,7 +241,7 @@ const PLACES: readonly Place[] = [
     project: "kubexm",
     ready: (file) =>
       Promise.resolve(commandIn(temporary, [process.execPath, join(repo, "dist", "cli", "main.js")], file)),
-    more: STRAIGHT_BACK,
+    more: FURTHER,
   },
   {
     name: "the kubexm command of the packed package",

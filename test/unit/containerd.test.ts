@@ -4,7 +4,8 @@ import { parse } from "smol-toml";
 import { parseFacts } from "../../provider/facts";
 import { refuseFixed } from "../../provider/lifecycle";
 import { Containerd } from "../../resources/containerd";
-import { containerdConfig, merge } from "../../resources/runtime/containerd-config";
+import { merge } from "../../resources/config/merge";
+import { containerdConfig } from "../../resources/runtime/containerd-config";
 import { registry, registryFiles } from "../../resources/runtime/registries";
 
 type Table = Record<string, unknown>;

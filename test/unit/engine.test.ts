@@ -101,6 +101,12 @@ describe("the ledger", () => {
     await undo("new");
     assert.deepEqual(there(), []);
   });
+  test("what is taken back changes what stays wanted: that is made anew", async () => {
+    const both = { ...marker("x"), undo: sh`rm -f ${join(folder, "x")} ${join(folder, "y")}` };
+    await converge(work("A", both, marker("y")));
+    assert.deepEqual((await converge(work("A", marker("y")))).changed, ["command y"]);
+    assert.deepEqual(there(), ["y"]);
+  });
   test("the state before the first change counts, however often it is changed later", async () => {
     writeFileSync(join(folder, "f"), "mine\n");
     for (const text of ["v1", "v2", "v3"]) await converge(work("A", content("f", text)));

@@ -75,6 +75,18 @@ describe("ClusterConfiguration and KubeProxyConfiguration from cluster.yaml", ()
     ["proxy mode", { kubernetes: { proxyMode: "nftables" } }, "proxy.mode", "nftables"],
     ["masqueradeAll", { kubernetes: { masqueradeAll: true } }, "proxy.iptables", { masqueradeAll: true }],
     [
+      "masqueradeAll of nftables",
+      { kubernetes: { masqueradeAll: true, proxyMode: "nftables" } },
+      "proxy.nftables",
+      { masqueradeAll: true },
+    ],
+    [
+      "masqueradeAll beside settings of one's own",
+      { kubernetes: { masqueradeAll: true, kubeProxyConfiguration: { iptables: { minSyncPeriod: "1s" } } } },
+      "proxy.iptables",
+      { masqueradeAll: true, minSyncPeriod: "1s" },
+    ],
+    [
       "kube-proxy's own settings",
       { kubernetes: { kubeProxyConfiguration: { conntrack: { min: 0 } } } },
       "proxy.conntrack",

@@ -104,4 +104,32 @@ describe("packages by rpm and dnf", () => {
     assert.deepEqual(sorted(host.read("etc/rpms")), ["bash 5.1-1", "theirs 1.0-1 tool", "tool 1.0-1"]);
     host.end();
   });
+  describe("an install that fails after it brought something", () => {
+    const failing = `case $*-$(ls "$ROOT/run") in *install*-*broken*) echo 'dep 1.0-1' >>"$ROOT/etc/rpms"; exit 1 ;; esac\n${dnf}`;
+    const getent = 'grep "^$2:" "$ROOT/etc/$1"';
+    const wanted = work("A", [packages(["tool"])]);
+    const begun = async () => {
+      const host = having("bash 5.1-1\n", { dnf: failing, getent, userdel: ":" });
+      await host.remote.run(raw(": >/run/broken"));
+      await assert.rejects(converge(host.remote, wanted));
+      assert.deepEqual(sorted(host.read("etc/rpms")), ["bash 5.1-1", "dep 1.0-1"]);
+      await host.remote.run(raw("rm /run/broken"));
+      return host;
+    };
+    test("taken back at once: it goes", async () => {
+      const host = await begun();
+      await revert(host.remote, "A", false, context("A"));
+      assert.deepEqual(sorted(host.read("etc/rpms")), ["bash 5.1-1"]);
+      host.end();
+    });
+    test("what somebody installs before the next try is theirs, and so is an account", async () => {
+      const host = await begun();
+      await host.remote.run(raw("echo 'theirs 1.0-1' >>/etc/rpms; echo 'bob:x:1000:1000::/:/bin/sh' >>/etc/passwd"));
+      await converge(host.remote, wanted);
+      await revert(host.remote, "A", false, context("A"));
+      assert.deepEqual(sorted(host.read("etc/rpms")), ["bash 5.1-1", "theirs 1.0-1"]);
+      assert.ok(!host.calls().some((call) => call.startsWith("userdel")));
+      host.end();
+    });
+  });
 });
