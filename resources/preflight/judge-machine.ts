@@ -1,4 +1,6 @@
+import { parameters } from "../modules/node-kernel";
 import { fail, pass, warn, type Judge } from "./checks";
+import type { Seen } from "./seen";
 
 /** Releases by ID of os-release; any minor release of one counts. */
 const RELEASES: Readonly<Record<string, readonly string[]>> = {
@@ -74,14 +76,29 @@ const KERNEL_SINCE_32: Version = [4, 19];
 const KERNEL: Version = [3, 10];
 const KERNEL_NFTABLES: Version = [5, 13];
 
-export const judgeKernel: Judge = ({ kernel }, { version, nftables, kubeadm }) => {
+/** systemd sets parameters file by file, in the order of their names. */
+function overruled({ later }: Seen): string | undefined {
+  const wanted = new Map(parameters.map(({ name, value }) => [name, String(value)]));
+  const others = later.filter(([, name, value]) => (wanted.get(name) ?? value) !== value);
+  return others.length === 0
+    ? undefined
+    : others.map(([file, name, value]) => `${name} = ${value} in ${file}`).join(", ");
+}
+
+export const judgeKernel: Judge = (seen, { version, nftables, kubeadm }) => {
+  const { kernel } = seen;
   const [major = 0, minor = 0] = kernel.split(/[.-]/).map(Number);
   const now: Version = [major, minor];
   const fix = "update the host's kernel, or its distribution";
   if (nftables && below(now, KERNEL_NFTABLES))
     return fail(`${kernel}: nftables needs ${text(KERNEL_NFTABLES)}`, `${fix}; or take another kubernetes.proxyMode`);
   if (below(now, KERNEL)) return fail(`${kernel}: ${text(KERNEL)} is needed`, fix);
-  if (minorOf(version) < 32 || !below(now, KERNEL_SINCE_32)) return pass(kernel);
+  if (minorOf(version) < 32 || !below(now, KERNEL_SINCE_32)) {
+    const other = overruled(seen);
+    return other === undefined
+      ? pass(kernel)
+      : warn(`${other}, which is set after kubexm's at every boot`, "take it out of that file");
+  }
   const found = `${kernel}: Kubernetes ${version} wants ${text(KERNEL_SINCE_32)}`;
   return kubeadm
     ? fail(found, `${fix}; or write SystemVerification to kubernetes.ignorePreflightErrors, as kubeadm refuses it`)

@@ -10,11 +10,16 @@ const list = (words: readonly string[]) => words.join(", ");
 /** Of every Debian: its programs reckon with it, and other hosts never see it. */
 const DEBIANS_OWN = "127.0.1.1";
 
-const judgeHostname: Judge = ({ hostname, loopback }) => {
+const judgeHostname: Judge = ({ hostname, loopback, rewritten }) => {
   if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(hostname))
     return warn(
       `${hostname === "" ? "it has none" : hostname} is not a DNS name`,
       "nothing: up gives the host its name in cluster.yaml, and destroy the old one back",
+    );
+  if (rewritten)
+    return warn(
+      "cloud-init writes /etc/hosts anew at every boot, without the cluster's names",
+      "write manage_etc_hosts: false to the user data of the machine; until then run up --refresh after a reboot",
     );
   const wrong = loopback.filter((address) => address !== DEBIANS_OWN);
   if (wrong.length === 0) return pass([hostname, ...loopback.map((address) => `${address} in /etc/hosts`)].join(", "));

@@ -35,7 +35,9 @@ const machine = sh`
 r hostname /proc/sys/kernel/hostname; r kernel /proc/sys/kernel/osrelease; r uuid /sys/class/dmi/id/product_uuid
 r selinux /sys/fs/selinux/enforce; r init /proc/1/comm; r container /run/systemd/container
 IFS= read -r h </proc/sys/kernel/hostname
-while read -r a names; do case $a in 127.* | ::1) case " ${literal("${names%%#*}")} " in *[[:space:]]"$h"[[:space:]]*) p loopback "$a" ;; esac ;; esac; done 2>/dev/null </etc/hosts
+while read -r a names; do case "$a $names" in '#'*manage_etc_hosts*) p rewritten . ;; esac; case $a in 127.* | ::1) case " ${literal("${names%%#*}")} " in *[[:space:]]"$h"[[:space:]]*) p loopback "$a" ;; esac ;; esac; done 2>/dev/null </etc/hosts
+for f in /etc/sysctl.d/*.conf; do
+if [ -r "$f" ] && [ "${literal("${f##*/}")}" \> 99-kubexm-cri.conf ]; then while IFS= read -r v; do case $v in [a-z]*=*) p later "$f $v" ;; esac; done <"$f"; fi; done
 p arch "$(uname -m)"; p cpus "$(nproc)"
 while read -r k v _; do [ "$k" != MemTotal: ] || p memoryKiB "$v"; done </proc/meminfo
 r limit /sys/fs/cgroup/memory.max; r limit /sys/fs/cgroup/memory/memory.limit_in_bytes

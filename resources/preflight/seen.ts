@@ -17,6 +17,10 @@ export interface Seen {
   readonly hostname: string;
   /** Addresses of the host itself alone that its hosts file gives to its name. */
   readonly loopback: readonly string[];
+  /** Its hosts file is written anew at every boot. */
+  readonly rewritten: boolean;
+  /** Kernel parameters that are set at boot after ours: file, name and value. */
+  readonly later: readonly (readonly [file: string, name: string, value: string])[];
   /** What keeps its clock right; "machine": the one that a container runs on. */
   readonly timekeepers: readonly string[];
   readonly kernel: string;
@@ -133,6 +137,11 @@ export function parseSeen(output: string, { sent, came }: { sent: number; came: 
     ahead: [time - came, time - sent],
     hostname: one("hostname"),
     loopback: all("loopback"),
+    rewritten: has("rewritten"),
+    later: all("later").map((text) => {
+      const [, file = "", name = "", value = ""] = /^(\S+) ([^\s=]+)\s*=\s*(.*?)\s*$/.exec(text) ?? [];
+      return [file, name.replaceAll("/", "."), value];
+    }),
     timekeepers: [...active.filter((unit) => TIMEKEEPERS.includes(unit)), ...(has("container") ? ["machine"] : [])],
     kernel: one("kernel"),
     arch: arches[machine] ?? machine,

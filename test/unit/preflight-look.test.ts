@@ -181,6 +181,33 @@ const alone = parseSpec("test", {
   roleGroups: { master: ["w1"] },
   kubernetes: { type: "none" },
 });
+test("what is otherwise after the next boot: a hosts file by cloud-init, parameters by files that come after ours", async () => {
+  const files = {
+    "etc/resolv.conf": "",
+    "etc/hosts": "# Your system has configured 'manage_etc_hosts' as True.\n127.0.0.1 localhost\n",
+    "etc/sysctl.d/10-first.conf": "net.ipv4.ip_forward = 0\n",
+    "etc/sysctl.d/99-kubexm-cri.conf": "net.ipv4.ip_forward = 1\n",
+    "etc/sysctl.d/99-sysctl.conf": "# net.a = 1\nnet.ipv4.ip_forward=0\nkernel/panic = 5 \n",
+    "proc/sys/kernel/hostname": "box\n",
+  };
+  const host = fakeHost(files, {});
+  try {
+    const { rewritten, later } = await lookAt(host.remote, { ...questionsFor(alone, "w1"), modules: [] });
+    const file = "/etc/sysctl.d/99-sysctl.conf";
+    assert.deepEqual(
+      [rewritten, later],
+      [
+        true,
+        [
+          [file, "net.ipv4.ip_forward", "0"],
+          [file, "kernel.panic", "5"],
+        ],
+      ],
+    );
+  } finally {
+    host.end();
+  }
+});
 test("the host's name among the addresses that only it can reach; a comment is no name", async () => {
   const name = "box";
   const hosts = `127.0.0.1 localhost # ${name}\n127.0.1.1\t${name}.example.com ${name}\n::1 ${name}\n192.0.2.1 ${name}\n`;
