@@ -111,7 +111,7 @@ export const mirrors = z.strictObject({
   imageArchives: z
     .array(z.string().min(1))
     .default([])
-    .describe("Archives on this machine, of docker save or ctr images export; what they hold is not pulled"),
+    .describe("Archives on this machine, of docker save or ctr images export --local; what they hold is not pulled"),
 });
 
 export const ignorePreflight = checks.default([]).describe("Preflight checks that may fail on any host");

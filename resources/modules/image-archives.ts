@@ -24,7 +24,7 @@ function fullName(name: string): string {
 
 const what = (path: string, problem: string) =>
   new UserError(
-    `mirrors.imageArchives: ${path} ${problem}; write the path of an archive made by docker save or ctr images export`,
+    `mirrors.imageArchives: ${path} ${problem}; write the path of an archive made by docker save or ctr images export --local`,
   );
 
 async function namesIn(path: string): Promise<string[]> {

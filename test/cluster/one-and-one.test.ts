@@ -246,7 +246,10 @@ const stages: readonly Stage[] = [
     act: async ({ kubexm, kubectl, edit, host, cwd, lab }) => {
       const archive = join(cwd, "images.tar");
       const images = (await labExec(host("m1"), "ctr -n k8s.io images ls -q | grep '/coredns:\\|/pause:'")).stdout;
-      await labExec(host("m1"), `ctr -n k8s.io images export /root/images.tar ${images.trim().replaceAll("\n", " ")}`);
+      await labExec(
+        host("m1"),
+        `ctr -n k8s.io images export --local /root/images.tar ${images.trim().replaceAll("\n", " ")}`,
+      );
       await docker(lab.hosts[0]?.ownDocker ? OWN : GIVEN, ["cp", `${host("m1").container}:/root/images.tar`, archive]);
       await labExec(host("m1"), "rm /root/images.tar");
       edit((spec) => Object.assign(spec["mirrors"] as object, { imageArchives: [archive] }));
