@@ -21,7 +21,7 @@ export interface SourceSpec {
 
 /** What is known about a file beside the catalogue, and whom it was asked of. */
 interface Known {
-  /** null: none of the mirrors has rebuilt it. */
+  /** null: an earlier version wrote down that nobody had it. */
   sha256: string | null;
   /** Of whom it was asked; other ones are asked anew. */
   asked: string[];
@@ -124,9 +124,10 @@ export async function sourcesFor(
   const ask = async (key: string, what: string, addresses: readonly Address[], file: string) => {
     const asked = addresses.map(({ url }) => url);
     const known = record[key];
-    if (known !== undefined && known.asked.join() === asked.join()) return known.sha256;
+    if (known?.sha256 && known.asked.join() === asked.join()) return known.sha256;
     const sha256 = await read(what, addresses, file);
-    found[key] = { sha256, asked };
+    // What nobody has today may be there tomorrow.
+    if (sha256 !== null) found[key] = { sha256, asked };
     return sha256;
   };
   const look = async (id: FileId, onlyOwn = false): Promise<Partial<Sources>> => {

@@ -9,7 +9,7 @@ import { ensureBuilt, machineArch, needBuildDisk, wanted } from "../lab/mirror/b
 import { ensurePublished } from "../lab/mirror/images.js";
 import { USUAL_PARTS } from "../lab/mirror/serve.js";
 import { type BalancerService, type MirrorService, balancerService, mirrorService } from "../lab/service.js";
-import { UsageError, understood } from "../toolchain/errors.js";
+import { UsageError, UserError, understood } from "../toolchain/errors.js";
 import { getText } from "../toolchain/http.js";
 import { run } from "../toolchain/process.js";
 import { showing } from "../toolchain/progress.js";
@@ -70,6 +70,20 @@ const labMark = () => join(home().dir, "lab-hosts");
 
 /** The hosts' keys: new hosts with old addresses have others. */
 const identity = (lab: Lab) => readFileSync(lab.knownHostsPath, "utf8");
+
+/** A cluster of the user's own may be called the same, and its state is nothing to be tidied away. */
+function refuseOwnCluster(): void {
+  if (!existsSync(home().state) || existsSync(labMark())) return;
+  throw new UserError(
+    `${home().dir} is that of a cluster of yours, which has the demo's name: run the demo in another folder, or give the cluster another name`,
+  );
+}
+
+/** The demo is of this machine alone, wherever the user keeps the state of real clusters. */
+const NOT_FOR_THE_DEMO = [
+  ...["PULUMI_BACKEND_URL", "PULUMI_STACK"],
+  ...["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"],
+];
 
 /** A state that tells of hosts which are gone would say "no changes" of the new ones at their addresses. */
 function forgetOtherLab(lab: Lab): void {
@@ -221,6 +235,7 @@ function describe(lab: Lab): string {
 }
 
 async function up(args: DemoArguments): Promise<number> {
+  refuseOwnCluster();
   const hosts = demoHosts(args);
   const surroundings = await prepare(hosts);
   const { lab } = surroundings;
@@ -236,15 +251,17 @@ async function up(args: DemoArguments): Promise<number> {
 /** The hosts go with the lab in any case: that they could not be given back first is told, and no reason to keep them. */
 async function down(): Promise<number> {
   const lab = await openLab(labName());
-  const destroyed = lab && existsSync(clusterFile()) ? await apply("destroy") : 0;
+  const ours = existsSync(labMark());
+  const destroyed = lab && ours && existsSync(clusterFile()) ? await codeOf(() => apply("destroy")) : 0;
   const known = await interruptible(() => labDown(labName()));
-  rmSync(home().dir, { recursive: true, force: true });
+  if (ours) rmSync(home().dir, { recursive: true, force: true });
   console.log(known || lab ? "the demo is gone: lab, state and files" : "there is no demo");
   return destroyed;
 }
 
 async function demo(argv: readonly string[]): Promise<number> {
   const args = demoArguments(argv);
+  for (const name of NOT_FOR_THE_DEMO) Reflect.deleteProperty(process.env, name);
   return args.down ? down() : up(args);
 }
 

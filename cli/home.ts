@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { ProjectSettings } from "@pulumi/pulumi/automation";
 import { UserError, codeOf } from "../toolchain/errors.js";
 import { RUN_MARK } from "./stale.js";
@@ -91,12 +92,14 @@ function absoluteFileUrl(url: string, cwd: string): string {
   return `file://${path.startsWith("~") ? join(homedir(), path.slice(1)) : resolve(cwd, path)}`;
 }
 
-const folderOf = (address: string) => address.slice("file://".length).replace(/\?.*$/s, "");
+const folderOf = (address: string) => decodeURIComponent(address.slice("file://".length).replace(/\?.*$/s, ""));
 
 export interface Backend {
   env: Env;
   /** The folder of a file backend, whose locks can be looked at; none for a team's backend elsewhere. */
   state?: string;
+  /** kubexm's own: nobody else lays it out. */
+  own: boolean;
 }
 
 /** Folders, passphrase and environment of a run. What the user set for Pulumi in the environment is left as it is. */
@@ -112,12 +115,14 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
     NODE_OPTIONS: [...NODE_OPTIONS, user["NODE_OPTIONS"] ?? ""].join(" ").trim(),
   };
   const url = user["PULUMI_BACKEND_URL"];
-  if (url !== undefined) {
+  // Empty is unset, as for Pulumi.
+  if (url !== undefined && url !== "") {
     const address = absoluteFileUrl(url, process.cwd());
     return {
       // The login for a backend of the user's own is in the user's own folder.
       env: { ...common, PULUMI_BACKEND_URL: address, PULUMI_HOME: user["PULUMI_HOME"] },
       ...(address.startsWith("file://") && { state: folderOf(address) }),
+      own: false,
     };
   }
   mkdirSync(home.state, { recursive: true, mode: 0o700 });
@@ -126,11 +131,12 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
     env: {
       ...common,
       // Without notes beside each file, which are written in place: a kill there makes the file unreadable.
-      PULUMI_BACKEND_URL: `file://${home.state}?metadata=skip`,
+      PULUMI_BACKEND_URL: `${pathToFileURL(home.state).href}?metadata=skip`,
       PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS: "true",
       ...(!hasPassphrase(user) && { PULUMI_CONFIG_PASSPHRASE_FILE: home.passphrase }),
     },
     state: home.state,
+    own: true,
   };
 }
 

@@ -18,7 +18,7 @@ function loggedIn(home: string): string | undefined {
 
 /** The backend that plain Pulumi would take for this user, where none is named for kubexm. */
 export function otherBackend(user: Env): string | undefined {
-  if (user["PULUMI_BACKEND_URL"] !== undefined) return undefined;
+  if (user["PULUMI_BACKEND_URL"]) return undefined;
   const current = loggedIn(user["PULUMI_HOME"] ?? join(homedir(), ".pulumi"));
   return current ?? (user["PULUMI_ACCESS_TOKEN"] ? (user["PULUMI_API"] ?? CLOUD) : undefined);
 }

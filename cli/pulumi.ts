@@ -76,16 +76,16 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   const plan = isPlan(verb, options);
   const asks = verb === "destroy" && !plan && !args.yes;
   if (asks) refuseUnasked(job.cluster, process.stdin.isTTY);
-  const stack = process.env["PULUMI_STACK"] ?? job.cluster;
+  const stack = process.env["PULUMI_STACK"] || job.cluster;
   const home = homeOf(job.cluster, args.file);
   const { bin, env: found, version } = await ensurePulumi();
   const backend = prepare(home, found);
-  const { state } = backend;
+  const { state, own } = backend;
   const login = loginAdvice(home.state);
   if (login !== undefined) say(login);
   const known = () => state !== undefined && isKnown(stateFile(state, PROJECT.name, stack));
   if (verb === "preview" && job.refused !== undefined && known()) throw job.refused;
-  if (verb === "destroy" && state !== undefined && !known()) {
+  if (verb === "destroy" && own && !known()) {
     say(`nothing to destroy: there is no state of "${stack}" in ${state}`);
     return EXIT.ok;
   }

@@ -14,6 +14,7 @@ import { UsageError } from "../toolchain/errors.js";
 import { engine } from "./engine.js";
 import { PROJECT } from "./home.js";
 import { nameIn, place } from "./stack.js";
+import { shortName } from "./state-file.js";
 
 const PLACE = "${config:";
 
@@ -31,7 +32,7 @@ export const valuesOf = (listed: Readonly<Record<string, ConfigValue>>): StackVa
 
 async function stackValues(cluster: string, file: string): Promise<StackValues> {
   const { bin, home, backend, version, stack } = await place(cluster, file);
-  if (!existsSync(join(home.work, `Pulumi.${stack}.yaml`))) return { config: {} };
+  if (!existsSync(join(home.work, `Pulumi.${shortName(stack)}.yaml`))) return { config: {} };
   const pulumi = engine(bin, version, () => true);
   const { stdout } = await pulumi.run(["config", "--json", "--show-secrets", "--stack", stack], home.work, backend.env);
   return valuesOf(JSON.parse(stdout) as Record<string, ConfigValue>);

@@ -20,5 +20,5 @@ export async function place(cluster: string, file: string) {
   const backend = prepare(home, env);
   const project = join(home.work, "Pulumi.yaml");
   if (!existsSync(project)) writeFileSync(project, stringify(PROJECT));
-  return { bin, home, backend, version, stack: process.env["PULUMI_STACK"] ?? cluster };
+  return { bin, home, backend, version, stack: process.env["PULUMI_STACK"] || cluster };
 }

@@ -162,7 +162,7 @@ export async function labUp(options: LabOptions = {}): Promise<Lab> {
   const name = checkLabName(options.name ?? DEFAULT_NAME);
   planHosts(options);
   const dir = labDir(name, options.cwd);
-  const claimed = await withLock(LOCK, () => claim(name, dir, options));
+  const claimed = await withLock(LOCK, () => claim(name, dir, options), options.signal);
   if ("dir" in claimed) return claimed;
   try {
     return await build(name, dir, options, claimed);

@@ -56,7 +56,8 @@ async function removeObjects(lab: FoundLab): Promise<void> {
   const containers = await containersOf(lab, false);
   await Promise.all(containers.map((name) => docker(d, ["rm", "--force", "--volumes", name])));
   const networks = await networksOf(lab);
-  if (await hasImage(d)) await closeNetworks(d, imageTag(), networks);
+  // Root needs no image for it, which may be another version's.
+  if (process.getuid?.() === 0 || (await hasImage(d))) await closeNetworks(d, imageTag(), networks);
   if (networks.length === 0) return;
   await docker(d, ["network", "rm", ...networks.map(({ name }) => name)]);
 }

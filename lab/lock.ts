@@ -6,8 +6,8 @@ import { codeOf } from "../toolchain/errors.js";
  * One process of this machine at a time. The lock is an abstract socket: it is gone with the process that held it, whatever
  * ended that, and there is no file to leave behind.
  */
-export async function withLock<T>(name: string, use: () => Promise<T>): Promise<T> {
-  const release = await acquire(`\0kubexm-lab/${name}`);
+export async function withLock<T>(name: string, use: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  const release = await acquire(`\0kubexm-lab/${name}`, signal);
   try {
     return await use();
   } finally {
@@ -15,8 +15,9 @@ export async function withLock<T>(name: string, use: () => Promise<T>): Promise<
   }
 }
 
-async function acquire(path: string): Promise<() => Promise<void>> {
+async function acquire(path: string, signal?: AbortSignal): Promise<() => Promise<void>> {
   for (;;) {
+    signal?.throwIfAborted();
     const server = createServer().unref();
     try {
       await new Promise<void>((resolve, reject) => server.once("error", reject).listen(path, resolve));

@@ -15,6 +15,10 @@ export const Flannel = component({
     podCIDR: z.array(z.string()).min(1).describe("Ranges of the pods, one per family"),
     backend: z.enum(["vxlan", "host-gw"]).default("vxlan").describe("How packets travel between nodes"),
   }),
+  fixed: {
+    backend:
+      "flannel reads it when it starts, and nodes would speak two ways to each other; write backendMode back, or destroy the cluster and make it anew",
+  },
   steps: ({ image, cniImage, podCIDR, backend }) => {
     const [v4, v6] = [podCIDR.find((cidr) => !isV6(cidr)), podCIDR.find(isV6)];
     const network = {

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { component } from "../provider/component";
 import { hostSpec } from "../provider/ssh/spec";
-import { data, file, template, unit } from "../provider/steps";
+import { sh } from "../provider/shell";
+import { command, data, file, template, unit } from "../provider/steps";
 import { controlPlane, initConfiguration } from "./kubernetes/kubeadm-config";
 import { kubeletDropIn } from "./kubernetes/kubelet";
 import { leave } from "./kubernetes/leave";
@@ -71,6 +72,12 @@ export const KubernetesNode = component({
       environment,
       configuration,
       ...(init ? [file(kubeadmConf, initConfiguration(init), { mode: "0600" })] : []),
+      // A master that is rebooted in the middle of its join is a member of etcd that the others may not do without.
+      command("kubelet starts with the host", {
+        doneWhen: sh`systemctl is-enabled -q kubelet`,
+        run: sh`systemctl enable -q kubelet`,
+        undo: sh`systemctl disable -q kubelet`,
+      }),
       member({
         ...registration,
         endpoint,
@@ -93,5 +100,6 @@ export const KubernetesNode = component({
       }),
     ];
   },
-  farewell: ({ name, role, masters, drain }, { lost }) => leave({ name, role, masters, drain, lost }),
+  farewell: ({ name, role, addresses, masters, drain }, { lost }) =>
+    leave({ name, role, addresses, masters, drain, lost }),
 });

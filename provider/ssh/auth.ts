@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { BaseAgent, createAgent, utils, type AnyAuthMethod, type AuthenticationType, type ParsedKey } from "ssh2";
 import type { RemoteError } from "../errors";
 import { endpoint, failure, textOf } from "./failure";
+import { inTime } from "./in-time";
 import type { Target } from "./target";
 
 /**
@@ -112,6 +113,23 @@ function password(target: Target, secret: string): Attempt[] {
   ];
 }
 
+/** The public half beside a private key's file, which may be locked while the agent has it open. */
+function publicOf(path: string): ParsedKey[] {
+  try {
+    const keys = utils.parseKey(readFileSync(`${path}.pub`)) as ParsedKey | ParsedKey[] | Error;
+    return [keys].flat().filter((key): key is ParsedKey => !(key instanceof Error));
+  } catch {
+    return [];
+  }
+}
+
+/** Those that somebody named first; of the others no more than sshd has patience for. */
+function inOrder(keys: readonly ParsedKey[], { privateKeyPath, identityFiles }: Target): ParsedKey[] {
+  const named = [...(privateKeyPath === undefined ? [] : [privateKeyPath]), ...identityFiles].flatMap(publicOf);
+  const isNamed = (key: ParsedKey) => named.some(sameKey(key));
+  return [...keys.filter(isNamed), ...keys.filter((key) => !isNamed(key)).slice(0, MAX_UNNAMED_KEYS)];
+}
+
 const sameKey = (a: ParsedKey) => (b: ParsedKey) => a.getPublicSSH().equals(b.getPublicSSH());
 
 /** Everything that may be tried to log in, in the order it is tried: given key, agent, identity files, password. */
@@ -129,7 +147,8 @@ export async function authPlan(target: Target, agentSocket = process.env["SSH_AU
   if (target.agent && agentSocket) {
     try {
       const agent = createAgent(agentSocket);
-      const keys = (await agentKeys(agent)).filter(fresh).slice(0, MAX_UNNAMED_KEYS);
+      const asked = inTime(agentKeys(agent), target.connectTimeoutMs, () => new Error("it does not answer"));
+      const keys = inOrder((await asked).filter(fresh), target);
       tried.push(...keys);
       if (keys.length)
         attempts.push({

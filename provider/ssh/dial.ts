@@ -8,6 +8,7 @@ import { authFailure, authHandler, authPlan, type AuthPlan } from "./auth";
 import { isCertificate } from "./certificate";
 import { endpoint, failure, textOf } from "./failure";
 import { hostKeyCheck, type HostKeyCheck } from "./host-key";
+import { inTime } from "./in-time";
 import { offerHostKeyAlgorithms, ping, useCertifiedKey } from "./internals";
 import type { Target } from "./target";
 
@@ -125,7 +126,12 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
   const check = hostKeyCheck(target);
   const auth = authHandler(plan);
   const started = Date.now();
-  const sock = await openSocket(target, forward);
+  const opening = openSocket(target, forward);
+  const sock = await inTime(opening, Math.max(1, deadline - started), () => {
+    // One that comes late is nobody's.
+    opening.then((late) => late.destroy()).catch(() => undefined);
+    return unreachable(target, timeoutText(false, target), SOCKET_ERRORS["ETIMEDOUT"] ?? "");
+  });
   const client = new Client();
   let connected = forward !== undefined;
   let rttMs = 0;

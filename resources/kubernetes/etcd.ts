@@ -8,3 +8,12 @@ etcd_at=$(sed -n 's/.*--listen-client-urls=\([^,]*\).*/\1/p' /etc/kubernetes/man
 etcdctl() {
   ${crictl} exec "$(${crictl} ps --name '^etcd$' -q | head -n 1)" etcdctl --endpoints="$etcd_at" --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key "$@"
 }`;
+
+/** What finds the line of a node in the list of members: one that never started has no name yet. */
+export const grepMember = (name: string, addresses: readonly string[]): string[] => [
+  "-F",
+  ...[
+    `, ${name}, `,
+    ...addresses.map((address) => `https://${address.includes(":") ? `[${address}]` : address}:2380,`),
+  ].flatMap((text) => ["-e", text]),
+];

@@ -2,7 +2,7 @@ import type { Ask } from "../../provider/ask";
 import { sh } from "../../provider/shell";
 import type { HostSpec } from "../../provider/ssh/spec";
 import { watchControlPlane } from "./control-plane-watch";
-import { etcdctl } from "./etcd";
+import { etcdctl, grepMember } from "./etcd";
 import { adminConf, kubectl, servingMaster } from "./paths";
 
 /** While they are there the whole cluster goes: pods have nowhere to move to, and nobody is told. */
@@ -12,6 +12,8 @@ export const endingFile = "/run/kubexm-ending";
 export interface Leaving {
   name: string;
   role: "master" | "worker";
+  /** Of the node: a member of etcd that never started has no name. */
+  addresses: readonly string[];
   masters: readonly HostSpec[];
   drain: { timeout: number; force: boolean };
   /** The host does not answer any more, and nobody waits for its pods. */
@@ -22,21 +24,22 @@ export interface Leaving {
  * One member fewer may not mean no majority; what has no majority already cannot be changed by etcd at all. It is asked anew
  * before the member goes: draining takes minutes, and another may have died meanwhile.
  */
-const etcdMember = (name: string) => sh`${watchControlPlane}
+const etcdMember = ({ name, addresses }: Leaving) => sh`${watchControlPlane}
 ${etcdctl}
 drained=
 may_leave_etcd() {
   members=$(etcdctl member list) || { say "etcd does not answer"; exit 1; }
-  line=$(printf '%s\n' "$members" | grep ${`, ${name}, `} || :)
+  line=$(printf '%s\n' "$members" | grep ${grepMember(name, addresses)} | head -n 1)
   url=$(printf %s "$line" | cut -d, -f5 | tr -d ' ')
-  [ -n "$line" ] || return 0
-  total=$(printf '%s\n' "$members" | wc -l)
+  # A learner has no vote.
+  case $line in '' | *', true') return 0 ;; esac
+  total=$(printf '%s\n' "$members" | grep -vc ', true$' || :)
   health=$(etcdctl endpoint health --cluster 2>&1 || :)
   others=$(printf '%s\n' "$health" | grep -c 'is healthy' || :)
   if [ -n "$url" ] && printf '%s\n' "$health" | grep -q "$url is healthy"; then others=$((others - 1)); fi
   [ "$others" -lt $(((total - 1) / 2 + 1)) ] || return 0
   say "without ${name} only $others of $((total - 1)) members of etcd would be healthy, which is no majority: the cluster would stop"
-  say "bring the others back first"
+  say "bring the others back first; if the whole cluster is to go, take those that are lost out of cluster.yaml, run up with KUBEXM_FORGET, and destroy then"
   [ -z "$drained" ] || say "${name} is drained and takes no new pods now; if it is to stay: kubectl uncordon ${name}"
   exit 3
 }
@@ -51,10 +54,12 @@ leave_etcd() {
 may_leave_etcd`;
 
 /** Drained, then taken off the lists of the others. */
-export const leave = ({ name, role, masters, drain, lost }: Leaving): Ask => ({
-  hosts: masters,
-  title: `take ${name} out of the cluster`,
-  run: sh`[ -s ${adminConf} ] || exit 0
+export function leave(leaving: Leaving): Ask {
+  const { name, role, masters, drain, lost } = leaving;
+  return {
+    hosts: masters,
+    title: `take ${name} out of the cluster`,
+    run: sh`[ -s ${adminConf} ] || exit 0
 # A run that was killed may still be at it here.
 exec 8>>${`/run/kubexm-leaving-${name}`} && flock 8 || exit 1
 if [ -e ${endingFile} ]; then echo ${`${name} goes with its cluster`}; exit 0; fi
@@ -64,7 +69,7 @@ if [ -n "$(${kubectl} -n kube-system get configmap ${endingMark} --ignore-not-fo
   echo ${`${name} goes with its cluster`}
   exit 0
 fi
-${role === "master" ? etcdMember(name) : sh``}
+${role === "master" ? etcdMember(leaving) : sh``}
 ready=$(${kubectl} get node ${name} -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null || :)
 if [ -n "$ready" ]; then
   gone=
@@ -83,5 +88,6 @@ ${role === "master" ? sh`may_leave_etcd` : sh``}
 [ -z "$ready" ] || ${kubectl} delete node ${name} --ignore-not-found >/dev/null || exit 1
 ${role === "master" ? sh`leave_etcd || exit 1` : sh``}
 echo ${`${name} is no longer in the cluster`}`,
-  timeout: drain.timeout + 120,
-});
+    timeout: drain.timeout + 120,
+  };
+}

@@ -5,7 +5,7 @@ import type { HostSpec } from "../../provider/ssh/spec";
 import type { Step } from "../../provider/step";
 import { etcdDirAdvice, etcdDirMayBeShared } from "../config/etcd-dir";
 import { watchControlPlane } from "./control-plane-watch";
-import { etcdctl } from "./etcd";
+import { etcdctl, grepMember } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
 import { adminConf, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
 import { bringCniBack, cleanKernel, memberIn, resetNode, saveKernel, setCniAside } from "./reset";
@@ -39,8 +39,7 @@ ${
   local === undefined
     ? sh``
     : sh`${etcdctl}
-stale=$(etcdctl member list | sed -n ${`s/^\\([0-9a-f]*\\), [^,]*, ${name}, .*/\\1/p`})
-[ -z "$stale" ] || etcdctl member remove "$stale" >/dev/null || exit 1`
+for stale in $(etcdctl member list | grep ${grepMember(name, [local.address])} | cut -d, -f1); do etcdctl member remove "$stale" >/dev/null || exit 1; done`
 }
 fi
 ${

@@ -25,6 +25,27 @@ renew_certificate() {
   mv -f "$fresh/apiserver.key" $pki/ && mv -f "$fresh/apiserver.crt" $pki/ && gone "$fresh"
 }`;
 
+/**
+ * Waits until kubelet has started what its manifest says now. The others have no word for being ready that a script could ask
+ * without a certificate: one that runs for some seconds has understood its arguments.
+ */
+const awaitNew = sh`
+sum_of() { sha256sum <"/etc/kubernetes/manifests/$1.yaml" 2>/dev/null | cut -c1-16; }
+running() { ${crictl} ps --name "^$1$" -q | head -n 1; }
+await_new() { # NAME SUM-BEFORE ID-BEFORE
+  [ "$2" != "$(sum_of "$1")" ] || return 0
+  case $1 in kube-apiserver) enough=1 ;; *) enough=4 ;; esac
+  left=240 seen= last=
+  until [ "$(printf %s "$seen" | wc -c)" -ge $enough ]; do
+    now=$(running "$1")
+    if [ -z "$now" ] || [ "$now" = "$3" ]; then seen=; elif [ "$now" = "$last" ]; then seen=$seen.; else seen=.; fi
+    last=$now left=$((left - 1))
+    [ $left -gt 0 ] || { say "kubelet does not keep the new $1 running: see journalctl -u kubelet"; return 1; }
+    if [ $((left % 5)) = 0 ] && crashing; then return 1; fi
+    sleep 1
+  done
+}`;
+
 /** A running control plane follows its settings; the next master waits until this one is well again. */
 export const controlPlaneSettings = (settings: string): Step => ({
   id: "settings of the control plane",
@@ -32,21 +53,15 @@ export const controlPlaneSettings = (settings: string): Step => ({
   look: sh`applied_for
 if [ "$(cat "$entry/manifests" 2>/dev/null)" = "$(${manifests})" ]; then kv manifests 'as made'; else kv manifests changed; fi`,
   make: sh`${watchControlPlane}
+${awaitNew}
 ${renewCertificate}
 if ! { ${isFresh(settings)}; }; then
-  before=$(${crictl} ps --name '^kube-apiserver$' -q)
-  sum=$(sha256sum </etc/kubernetes/manifests/kube-apiserver.yaml 2>/dev/null || :)
+  before=$(for name in kube-apiserver kube-controller-manager kube-scheduler; do printf '%s %s %s\n' $name "$(sum_of $name)" "$(running $name)"; done)
   renew_certificate
   ${kubeadm} init phase control-plane all --config ${kubeadmConf} >/dev/null
-  if [ "$sum" != "$(sha256sum </etc/kubernetes/manifests/kube-apiserver.yaml)" ]; then
-    left=240
-    while [ "$(${crictl} ps --name '^kube-apiserver$' -q)" = "$before" ]; do
-      left=$((left - 1))
-      [ $left -gt 0 ] || { say "kubelet does not start the new API server: see journalctl -u kubelet"; return 1; }
-      if [ $((left % 5)) = 0 ] && crashing; then return 1; fi
-      sleep 1
-    done
-  fi
+  while read -r name sum id; do await_new "$name" "$sum" "$id" </dev/null || return 1; done <<KX_BEFORE
+$before
+KX_BEFORE
   await_control_plane 180
   ${kubeadm} init phase upload-config kubeadm --config ${kubeadmConf} >/dev/null
 fi

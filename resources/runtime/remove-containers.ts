@@ -17,7 +17,11 @@ fi
 systemctl stop containerd
 for process in /proc/[0-9]*; do
   read -r name <"$process/comm" 2>/dev/null || continue
-  case $name in containerd-shim*) kill -9 "$(basename "$process")" 2>/dev/null || : ;; esac
+  case $name in containerd-shim*) ;; *) continue ;; esac
+  shim=$(basename "$process")
+  # What it looked after would live on without it: each is the first process of its container, with which the others go.
+  for child in $(sed -n "s/^\([0-9]*\) (.*) [A-Z] $shim .*/\1/p" /proc/[0-9]*/stat 2>/dev/null); do kill -9 "$child" 2>/dev/null || :; done
+  kill -9 "$shim" 2>/dev/null || :
 done
 unmount_below /run/containerd
 rm -rf --one-file-system /run/containerd

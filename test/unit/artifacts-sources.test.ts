@@ -101,7 +101,7 @@ test("one checksum file serves both architectures", async () => {
   assert.equal(sums.asked.length, 1);
 });
 
-test("what a mirror has not rebuilt comes from the next that has, else it is upstream's; nobody is asked again", async () => {
+test("what a mirror has not rebuilt comes from the next that has, else it is upstream's; only that one is asked for again", async () => {
   const first = answers(status(404));
   const second = answers((request, response) =>
     request.url?.includes("runc") ? response.end(`${A}  runc.arm64\n`) : response.writeHead(404).end(),
@@ -110,7 +110,7 @@ test("what a mirror has not rebuilt comes from the next that has, else it is ups
   for (let run = 0; run < 2; run++) {
     const { checksums, published } = await from(rows, [kubelet, runc]);
     assert.deepEqual([checksums, published], [{ "runc/1.4.3/arm64": A }, {}]);
-    assert.deepEqual([first.asked.length, second.asked.length], [2, 2]);
+    assert.deepEqual([first.asked.length, second.asked.length], [2 + run, 2 + run]);
   }
 });
 

@@ -29,7 +29,8 @@ function masters(kubectl: string, etcdctl = "") {
       .replaceAll("/run/kubexm-ending", join(dir, "ending"));
   const letGo = (role: "master" | "worker") => {
     const hosts = ["m1", "m2", "m3"].map((name) => hostSpec.parse({ name, address: name }));
-    const wanted = leave({ name: "n1", role, masters: hosts, drain: { timeout: 300, force: false }, lost: false });
+    const node = { name: "n1", addresses: ["192.0.2.7"], role };
+    const wanted = leave({ ...node, masters: hosts, drain: { timeout: 300, force: false }, lost: false });
     return ask({ ...wanted, run: raw(placed(wanted.run.text)) }, ({ name }) =>
       Promise.resolve(execRemote(name, ["env"])),
     );
@@ -84,4 +85,24 @@ test("a member that dies while the node is drained: it is asked again, and neith
   assert.ok(has("drained"));
   assert.deepEqual([has("deleted"), has("removed")], [false, false]);
   assert.equal(tries("asked"), 1);
+});
+
+test("a member that never started has no name, and no vote: it goes, also where a majority needs all others", async () => {
+  const { letGo, has } = masters(
+    "*readyz*) ;;\n*drain*) ;;\n*'delete node'*) : >deleted ;;",
+    `*"member list"*) printf '%s\\n' '1, started, m1, https://192.0.2.1:2380, https://192.0.2.1:2379, false' '9, unstarted, , https://192.0.2.7:2380, , true' ;;
+*"endpoint health"*) echo 'https://192.0.2.1:2379 is healthy' ;;
+*"member remove 9"*) : >removed ;;`,
+  );
+  assert.match((await letGo("master")).text.reveal(), /no longer in the cluster/);
+  assert.ok(has("removed"));
+});
+
+test("learners do not count for a majority", async () => {
+  const { letGo } = masters(
+    "*readyz*) ;;",
+    `*"member list"*) printf '%s\\n' '1, started, n1, p, https://n1:2379, false' '2, started, m1, p, https://m1:2379, false' '9, unstarted, , p, , true' ;;
+*"endpoint health"*) echo 'https://n1:2379 is healthy'; echo 'https://m1:2379 is healthy' ;;`,
+  );
+  assert.match((await letGo("master")).text.reveal(), /no longer in the cluster/);
 });
