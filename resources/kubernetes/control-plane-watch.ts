@@ -9,6 +9,14 @@ import { kubectl } from "./paths";
 export const watchControlPlane = sh`
 # What ended before, as with every reboot of a master, is no sign that something does not come up now.
 earlier=$(${crictl} ps -a -q 2>/dev/null || :) deaths=
+last_words() { # NAME ID: kubelet keeps one that ended, and may have removed this one for the next just now
+  words=$(${crictl} logs --tail 12 "$2" 2>&1 </dev/null) || words=
+  for file in $(ls -t /var/log/pods/kube-system_"$1"-*/"$1"/*.log 2>/dev/null); do
+    [ -z "$words" ] || break
+    words=$(tail -n 12 "$file" | cut -d ' ' -f 4-)
+  done
+  printf '%s\n' "$words"
+}
 crashing() { # names a container that died again and again, of those asked about every few seconds
   while read -r name limit; do
     id=$(${crictl} ps -a --state exited --name "^$name$" -q --latest 2>/dev/null </dev/null | head -n 1)
@@ -17,7 +25,7 @@ crashing() { # names a container that died again and again, of those asked about
     deaths="$deaths $name=$id"
     [ "$(printf '%s\n' $deaths | grep -c "^$name=")" -ge "$limit" ] || continue
     say "$name does not come up; its last words:"
-    ${crictl} logs --tail 12 "$id" >&2 </dev/null
+    last_words "$name" "$id" >&2
     return 0
   done <<KX_LIMITS
 etcd 3

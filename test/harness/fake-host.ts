@@ -19,7 +19,7 @@ import { execRemote } from "./exec-remote";
  * ones. Absolute paths that begin like one of these are moved into it, in scripts of the engine as in those of the test.
  */
 const MOVED = [
-  ...["etc", "run", "var/lib/kubexm", "var/lib/etcd", "usr/lib/systemd", "usr/local/bin"],
+  ...["etc", "run", "var/lib/kubexm", "var/lib/etcd", "var/log/pods", "usr/lib/systemd", "usr/local/bin"],
   ...["lib/modules", "proc/sys", "proc/swaps", "sys"],
 ];
 

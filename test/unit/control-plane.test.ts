@@ -46,3 +46,26 @@ describe("the API server's certificate", () => {
       assert.deepEqual(serving(host), ["old", "old"]);
     }));
 });
+
+describe("other arguments of the scheduler", () => {
+  const manifest = "etc/kubernetes/manifests/kube-scheduler.yaml";
+  const words = "/var/log/pods/kube-system_kube-scheduler-m1_1/kube-scheduler/3.log";
+  const files = { ...FILES, [manifest]: "old\n", [words]: "2026-01-01T00:00:00Z stderr F unknown flag: --typo\n" };
+  const writes = `case "$*" in "init phase control-plane all"*) echo new >"$ROOT/${manifest}" ;; esac\n${kubeadm(0)}`;
+  const programs = (crictl: string) => ({ kubeadm: writes, kubectl: ":", crictl, sleep: ":" });
+  const running = (now: string) =>
+    `case "$*" in "ps --name ^kube-scheduler$ -q") if grep -qx new "$ROOT/${manifest}"; then ${now}; else echo before; fi ;;`;
+
+  test("are in force when the new one has run for some seconds", async () => {
+    const host = fakeHost(files, programs(`${running("echo after")} esac`));
+    await apply(host);
+    assert.ok(host.calls().filter((call) => call === "crictl ps --name ^kube-scheduler$ -q").length >= 5);
+    host.end();
+  });
+  test("that it does not understand end the wait, with its last words from its log where the container is gone", async () => {
+    const dies = `*"-a --state exited --name ^kube-scheduler$"*) echo x >>"$ROOT/deaths"; echo "dead$(wc -l <"$ROOT/deaths")" ;; *logs*) exit 1 ;; esac`;
+    const host = fakeHost(files, programs(`${running(":")} ${dies}`));
+    await assert.rejects(apply(host), /kube-scheduler does not come up; its last words:\s+unknown flag: --typo/);
+    host.end();
+  });
+});
