@@ -240,6 +240,22 @@ test("without any set-up: a file backend and a passphrase of its own, kept and c
   assert.equal(readFileSync(home.passphrase, "utf8"), phrase);
 });
 
+test("a folder whose name means something in an address, and an empty setting, which is none", () => {
+  const odd = join(dir, "C# 100%");
+  const home = homeOf("c", "cluster.yaml", odd);
+  const { env, state, own } = prepare(home, toolEnv, { PULUMI_BACKEND_URL: "" });
+  assert.deepEqual([state, own], [home.state, true]);
+  const url = new URL(env["PULUMI_BACKEND_URL"] ?? "");
+  assert.deepEqual([decodeURIComponent(url.pathname), url.search], [home.state, "?metadata=skip"]);
+});
+
+test("a file backend of the user's: its folder, as the address means it, which kubexm did not lay out", () => {
+  const { state, own } = prepare(homeOf("c", "cluster.yaml", dir), toolEnv, {
+    PULUMI_BACKEND_URL: "file:///srv/my%20states?no_tmp_dir=true",
+  });
+  assert.deepEqual([state, own], ["/srv/my states", false]);
+});
+
 test("the provider finds kubexm and the SDK from its folder", () => {
   const home = homeOf("c", "cluster.yaml", dir);
   prepare(home, toolEnv, {});
