@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { UsageError, messageOf } from "../toolchain/errors.js";
+import { UsageError, understood } from "../toolchain/errors.js";
 import type { Row } from "./report.js";
 
 export interface Options {
@@ -44,11 +44,10 @@ function parsed(argv: readonly string[]) {
     runs: { type: "string", default: "3" },
     peers: { type: "string", default: PEERS.join(",") },
   } as const;
-  try {
-    return parseArgs({ args: [...argv], options: flags, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError(`${messageOf(error)}; ${USAGE}`);
-  }
+  return understood(
+    () => parseArgs({ args: [...argv], options: flags, allowPositionals: true }),
+    (reason) => new UsageError(`${reason}; ${USAGE}`),
+  );
 }
 
 export function benchArguments(argv: readonly string[]): { groups: string[]; options: Options } {

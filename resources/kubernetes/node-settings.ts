@@ -1,4 +1,4 @@
-import { sh } from "../../provider/shell";
+import { sh, type Command } from "../../provider/shell";
 import type { Step } from "../../provider/step";
 import { adminConf, kubectl } from "./paths";
 
@@ -26,10 +26,13 @@ export function nodeSettings(
   const sorted = wanted.map((word) => (kind === "taint" ? word.replace("=:", ":") : word)).sort();
   const now = sh`all=$(${run} get node ${node} -o ${`go-template=${template}`})`;
   // kubelet registers its node some seconds after it joined, and later where the API server was away.
-  const known = sh`left=30
-until out=$(${run} get node ${node} -o name 2>&1); do
+  const patiently = (attempt: Command) => sh`left=30
+until { ${attempt}; } 2>/dev/null; do
   left=$((left - 1))
-  [ $left -gt 0 ] || { say "$out"; say ${`if the cluster does not know ${node} any more: systemctl restart kubelet on that host lets it register again`}; return 1; }
+  if [ $left = 0 ]; then
+    ${attempt} || { say ${`if the cluster does not know ${node} any more: systemctl restart kubelet on that host lets it register again`}; return 1; }
+    break
+  fi
   sleep 1
 done`;
   return {
@@ -48,10 +51,9 @@ for word in ${unwanted}; do ! printf '%s\n' "$all" | grep -Fxq -e "$word" || ove
 [ -n "$missing" ] || missing=none
 [ -n "$over" ] || over=none
 kv missing "$missing"; kv over "$over"`,
-    save: sh`${known}
-${now} || return 1
+    save: sh`${patiently(now)}
 printf '%s\n' "$all" >had`,
-    make: sh`${known}
+    make: sh`${patiently(sh`${run} get node ${node} -o name >/dev/null`)}
 if [ -f ours ]; then
   while IFS= read -r word; do
     case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ${run} ${kind} node ${node} "$(printf '%s\n' "$word" | sed ${unset})" >/dev/null 2>&1 || : ;; esac

@@ -35,10 +35,10 @@ running() { ${crictl} ps --name "^$1$" -q | head -n 1; }
 await_new() { # NAME SUM-BEFORE ID-BEFORE
   [ "$2" != "$(sum_of "$1")" ] || return 0
   case $1 in kube-apiserver) enough=1 ;; *) enough=4 ;; esac
-  left=240 seen= last=
-  until [ "$(printf %s "$seen" | wc -c)" -ge $enough ]; do
+  left=240 seen=0 last=
+  until [ $seen -ge $enough ]; do
     now=$(running "$1")
-    if [ -z "$now" ] || [ "$now" = "$3" ]; then seen=; elif [ "$now" = "$last" ]; then seen=$seen.; else seen=.; fi
+    if [ -z "$now" ] || [ "$now" = "$3" ]; then seen=0; elif [ "$now" = "$last" ]; then seen=$((seen + 1)); else seen=1; fi
     last=$now left=$((left - 1))
     [ $left -gt 0 ] || { say "kubelet does not keep the new $1 running: see journalctl -u kubelet"; return 1; }
     if [ $((left % 5)) = 0 ] && crashing; then return 1; fi
