@@ -39,6 +39,12 @@ const TIERS: readonly Tier[] = [
 /** While one waits for systemd, apt or a clock, the other has the cores; three at once want all of two and are no faster. */
 const LABS_AT_ONCE = 2;
 
+/**
+ * Faults strike at random moments, and clocks, kernels and networks are real: what failed once in a run of everything
+ * may be chance, and is run again, alone. Where more files fail, or one fails twice, it is not.
+ */
+const SECOND_TRIES = 2;
+
 const stop = new AbortController();
 
 const say = (text: string) => console.log(text);
@@ -103,8 +109,30 @@ async function runJob({ tier, file }: Job, testName: string | undefined): Promis
 
 const ran = ({ passed, failed, skipped }: Tally) => passed + failed + skipped > 0;
 
+interface Done {
+  job: Job;
+  run: FileRun;
+}
+
+const firstNames = ({ job, run }: Done) => `${label(job.file)} (${run.failures.map(({ name }) => name).join(", ")})`;
+
+/** The runs that count, and what a reader has to know of those that do not. */
+async function secondTries(first: readonly Done[]): Promise<{ runs: FileRun[]; told: string[] }> {
+  const failed = first.filter(({ run }) => run.failed > 0);
+  if (failed.length > SECOND_TRIES || stop.signal.aborted) return { runs: first.map(({ run }) => run), told: [] };
+  const told: string[] = [];
+  const runs = await inOrder(first, 1, async (one) => {
+    if (!failed.includes(one)) return one.run;
+    say(`${label(one.job.file)}: failed; once more, alone`);
+    const second = await runJob(one.job, undefined);
+    if (second.failed === 0) told.push(`passed at the second try only: ${firstNames(one)}`);
+    return second;
+  });
+  return { runs, told };
+}
+
 /** Tells of tiers that cannot run here, and runs the files of the others, so many at once. */
-async function runTiers(chosen: readonly Chosen[], width: number, testName: string | undefined): Promise<Tally> {
+async function runTiers(chosen: readonly Chosen[], width: number, { testName, tryAgain }: How): Promise<Tally> {
   const tallies: Tally[] = [];
   const jobs: Job[] = [];
   for (const { tier, files } of chosen) {
@@ -115,7 +143,15 @@ async function runTiers(chosen: readonly Chosen[], width: number, testName: stri
       report(tier.name, failed(tier.name, problem), 0, "");
     }
   }
-  return sum([...tallies, ...(await inOrder(jobs, width, (job) => runJob(job, testName)))]);
+  const first = await inOrder(jobs, width, async (job) => ({ job, run: await runJob(job, testName) }));
+  const { runs, told } = tryAgain ? await secondTries(first) : { runs: first.map(({ run }) => run), told: [] };
+  told.forEach(say);
+  return sum([...tallies, ...runs]);
+}
+
+interface How {
+  testName: string | undefined;
+  tryAgain: boolean;
 }
 
 interface Chosen {
@@ -145,11 +181,12 @@ async function main(tierName: string | undefined, pattern: string | undefined): 
   const tiers = TIERS.filter(({ name }) => tierName === "all" || tierName === name);
   if (tiers.length === 0) throw new UserError(`usage: npm test, or npm run test:${TIERS.map((t) => t.name).join("|")}`);
   const { chosen, testName } = choose(tiers, pattern);
-  const tallies = tierName === "all" && pattern === undefined ? [await style()] : [];
+  const everything = tierName === "all" && pattern === undefined;
+  const tallies = everything ? [await style()] : [];
   const quick = chosen.filter(({ tier }) => !tier.labs);
-  tallies.push(await runTiers(quick, availableParallelism(), testName));
+  tallies.push(await runTiers(quick, availableParallelism(), { testName, tryAgain: false }));
   const labs = chosen.filter(({ tier }) => tier.labs);
-  tallies.push(await runTiers(labs, LABS_AT_ONCE, testName));
+  tallies.push(await runTiers(labs, LABS_AT_ONCE, { testName, tryAgain: everything }));
   const tally = sum(tallies);
   return ran(tally) ? tally : sum([tally, failed("tests", `nothing is called ${pattern ?? tierName}`)]);
 }

@@ -43,11 +43,17 @@ package_turn() { # waits for the lock, saying whose it is; dpkg itself would not
     note "waits for the package lock held by $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null || echo a process)(pid $pid)"
     while [ $left -gt 0 ] && lock_holder; do sleep 1 && left=$((left - 1)); done
   fi
+  mend_packages
+}
+mend_packages() { # a killed dpkg leaves half-done work that stops every later call of apt
   [ "$(manager)" = apt ] || return 0
-  # A killed dpkg leaves half-done work that stops every later call of apt.
   if [ -n "$(ls /var/lib/dpkg/updates)" ] || [ -n "$(dpkg --audit)" ]; then
-    quietly dpkg --configure -a --force-confdef --force-confold
+    # What it was unpacking is unpacked anew: to remove it would leave half of its files.
+    dpkg --configure -a --force-confdef --force-confold >"$L/log" 2>&1 && [ -z "$(dpkg --audit)" ] ||
+      quietly $apt install --fix-broken --no-install-recommends --no-remove || return 1
   fi
+  # Its working folder is cleared by the next install only, and there may be none.
+  lock_holder || rm -rf /var/lib/dpkg/tmp.ci
 }
 # A package manager that writes to a connection which is gone would die in the middle of its work.
 quietly() { # COMMAND…: its last lines, if it fails
@@ -79,8 +85,7 @@ install_packages() { # NAME[=VERSION]…
   cp -f /var/lib/apt/extended_states "$L/before.marks" 2>/dev/null || : >"$L/before.marks"
   if fetch_packages "$@"; then note_new; else
     # What came is ours all the same, and what somebody else installs before the next try is not.
-    [ "$(manager)" != apt ] || dpkg --configure -a --force-confdef --force-confold >/dev/null 2>&1 || :
-    note_new
+    if mend_packages >/dev/null 2>&1; then note_new; fi
     return 1
   fi
 }

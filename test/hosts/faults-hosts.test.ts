@@ -25,6 +25,17 @@ const HOLD_LOCK = `touch /run/hold
 perl -e 'open F, "+>>", "/var/lib/dpkg/lock-frontend"; $lock = pack("s s x4 q q i x4", 1, 0, 0, 0, 0); fcntl(F, 6, $lock) or die; print "held\\n"; close STDOUT; sleep 1 while -e "/run/hold"' >/run/held 2>&1 &
 for i in $(seq 50); do grep -q held /run/held && exit; sleep 0.1; done; cat /run/held >&2; exit 1`;
 
+/** Half of a package comes out of its archive, then whoever unpacks it is killed. */
+const DEADLY_UNPACKING = `mv /usr/bin/dpkg-deb /usr/bin/dpkg-deb.own
+cat >/usr/bin/dpkg-deb <<'END'
+#!/bin/sh
+case "$*" in
+  *fsys-tarfile*) dpkg-deb.own "$@" | head -c 50000; kill -9 $PPID ;;
+  *) exec dpkg-deb.own "$@" ;;
+esac
+END
+chmod 755 /usr/bin/dpkg-deb`;
+
 describe("faults of hosts and of people", () => {
   let lab: Lab;
   let host: LabHost;
@@ -103,6 +114,20 @@ describe("faults of hosts and of people", () => {
       counts.reverted++;
     }
     tell("host reboots", counts);
+    assert.equal(await changedSince(whole, host), "");
+  });
+
+  test("dpkg killed in the middle of unpacking, and undone without another try", async () => {
+    await labExec(host, DEADLY_UNPACKING);
+    const { error, halfMade } = await here({ verb: "create", inputs: inputs({ packages: ["tree"] }) });
+    await labExec(host, "mv /usr/bin/dpkg-deb.own /usr/bin/dpkg-deb");
+    assert.match(error ?? "", /dpkg was interrupted/);
+    assert.ok(halfMade);
+    assert.match(
+      (await labExec(host, "find /usr -name '*.dpkg-new'; ls /var/lib/dpkg")).stdout,
+      /dpkg-new\n[^]*tmp\.ci/,
+    );
+    await reverts(host, quick, halfMade);
     assert.equal(await changedSince(whole, host), "");
   });
 
