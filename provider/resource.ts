@@ -47,6 +47,12 @@ const loader = (kind: string) => `exports.handler=()=>require("kubexm/provider")
 const urnOf = (name: string, type: string, parent: pulumi.Resource | undefined): Promise<string> =>
   new Promise((resolve) => void pulumi.createUrn(name, type, parent).apply(resolve));
 
+/**
+ * Pulumi keeps with each resource the files and lines that led to its making: here a dozen of ours, by where this machine has them.
+ * They would be a fifth of the state, which Pulumi writes twice for each resource that changes, all of it.
+ */
+const withoutTrace: typeof Error.prepareStackTrace = ({ name, message }) => `${name}: ${message}`;
+
 /** The class of a component, for programs. */
 export function resourceClass<A extends z.ZodObject>(definition: Definition<A>): ComponentClass<A> {
   const secrets: readonly string[] = definition.secrets ?? [];
@@ -66,12 +72,18 @@ export function resourceClass<A extends z.ZodObject>(definition: Definition<A>):
         resource: { name, urn: urnOf(name, `pulumi-nodejs:${type}`, opts.parent) },
         __provider: loader(definition.kind),
       };
-      super(`pulumi-nodejs:${type}`, name, inputs, {
-        ...opts,
-        // Both would be one thing on one host: what is made first would go with the old one.
-        deleteBeforeReplace: true,
-        additionalSecretOutputs: [...(opts.additionalSecretOutputs ?? []), ...secrets, ...outputs],
-      });
+      const { prepareStackTrace } = Error;
+      Error.prepareStackTrace = withoutTrace;
+      try {
+        super(`pulumi-nodejs:${type}`, name, inputs, {
+          ...opts,
+          // Both would be one thing on one host: what is made first would go with the old one.
+          deleteBeforeReplace: true,
+          additionalSecretOutputs: [...(opts.additionalSecretOutputs ?? []), ...secrets, ...outputs],
+        });
+      } finally {
+        Error.prepareStackTrace = prepareStackTrace;
+      }
     }
   };
 }

@@ -30,7 +30,7 @@ export function nodeSettings(
 until { ${attempt}; } 2>/dev/null; do
   left=$((left - 1))
   if [ $left = 0 ]; then
-    ${attempt} || { say ${`if the cluster does not know ${node} any more: systemctl restart kubelet on that host lets it register again`}; return 1; }
+    ${attempt} || { say ${`if the cluster does not know ${node} any more, somebody deleted it there; it leaves and joins anew, its pods' network included, by: kubexm up --refresh --replace '**::CLUSTER-${node}-node'`}; return 1; }
     break
   fi
   sleep 1

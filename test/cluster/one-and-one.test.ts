@@ -273,6 +273,16 @@ const stages: readonly Stage[] = [
     },
   },
   {
+    name: "a node that somebody deleted by kubectl: drift sees it, and --replace joins it anew",
+    act: async ({ kubexm, kubectl }) => {
+      await kubectl("delete node w2");
+      assert.match(await kubexm(["drift"], 2), /labels of node w2/);
+      await kubexm(["up", "--refresh", "--replace", "**::*-w2-node"]);
+      // That its pod network works is seen below, where pods start on it.
+      assert.match(await kubectl("get nodes --no-headers"), /^w2 +Ready /m);
+    },
+  },
+  {
     name: "a worker less: not while a PodDisruptionBudget holds its pods; then they move first, and it is as it was before",
     act: async ({ kubexm, kubectl, edit, differences }) => {
       await kubectl("create deployment web --image=registry.k8s.io/pause:3.10.1 --replicas=4");
