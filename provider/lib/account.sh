@@ -47,28 +47,28 @@ swap_units() { # units that would turn swap on at boot, not counting those made 
 }
 save_swap() {
   : >active
-  in_container || sed 1d /proc/swaps | while read -r device _ _ _ priority; do printf '%s %s\n' "$device" "$priority"; done >active
+  in_container || sed 1d /proc/swaps | while read -r device _ _ _ priority; do printf '%s %s\n' "$device" "$priority" || exit 1; done >active || return 1
   if [ -e /etc/fstab ]; then cp -aL /etc/fstab fstab || return 1; fi
-  swap_units >units
+  units=$(swap_units) && : >units || return 1
+  if [ -n "$units" ]; then printf '%s\n' "$units" >units; fi
 }
 set_swap_off() {
   if [ -n "$(swap_lines /etc/fstab)" ]; then
-    fstab=$(real /etc/fstab) && tmp=$(beside "$fstab") && cp -a -- "$fstab" "$tmp" || return 1
-    sed 's/^\([[:space:]]*[^#[:space:]][^[:space:]]*[[:space:]][[:space:]]*[^[:space:]]*[[:space:]][[:space:]]*swap[[:space:]]\)/#kubexm# \1/' "$fstab" >"$tmp"
-    sync "$tmp" && move "$tmp" "$fstab"
+    draft /etc/fstab sed 's/^\([[:space:]]*[^#[:space:]][^[:space:]]*[[:space:]][[:space:]]*[^[:space:]]*[[:space:]][[:space:]]*swap[[:space:]]\)/#kubexm# \1/' &&
+      move "$tmp" "$file" || return 1
   fi
   for unit in $(swap_units); do
     case $unit in
       zram-generator)
         # The administrator's own comes back with the undo; of the distribution's only this link is in the way.
-        if [ -e /etc/systemd/zram-generator.conf ]; then mkdir -p own && cp -a /etc/systemd/zram-generator.conf own/ || return 1; fi
-        ln -sfn /dev/null /etc/systemd/zram-generator.conf.kubexm && mv -T /etc/systemd/zram-generator.conf.kubexm /etc/systemd/zram-generator.conf
+        if [ -e /etc/systemd/zram-generator.conf ]; then mkdir -p own && put_back /etc/systemd/zram-generator.conf own/zram-generator.conf || return 1; fi
+        ln -sfn /dev/null /etc/systemd/zram-generator.conf.kubexm && mv -T /etc/systemd/zram-generator.conf.kubexm /etc/systemd/zram-generator.conf || return 1
         ;;
       *)
         # A unit of the administrator's own cannot be masked where it stands.
         if [ -e "/etc/systemd/system/$unit" ]; then
           systemctl stop "$unit" 2>/dev/null || :
-          mkdir -p own && mv -f "/etc/systemd/system/$unit" own
+          set_aside "/etc/systemd/system/$unit" own || return 1
         fi
         printf '%s\n' "$unit" >>units
         systemctl mask -q --now "$unit"
@@ -80,19 +80,18 @@ set_swap_off() {
 }
 undo_swap() {
   if [ -e /etc/fstab ] && grep -q '^#kubexm# ' /etc/fstab; then
-    fstab=$(real /etc/fstab) && tmp=$(beside "$fstab") && cp -a -- "$fstab" "$tmp" || return 1
-    sed 's/^#kubexm# //' "$fstab" >"$tmp" && touch -r fstab "$tmp" && move "$tmp" "$fstab"
+    draft /etc/fstab sed 's/^#kubexm# //' && touch -r fstab "$tmp" && move "$tmp" "$file" || return 1
   fi
   sort -u units >units.once
   while IFS= read -r unit; do
     case $unit in
       zram-generator)
         if [ -L /etc/systemd/zram-generator.conf ]; then rm -f /etc/systemd/zram-generator.conf; fi
-        if [ -e own/zram-generator.conf ] && [ ! -e /etc/systemd/zram-generator.conf ]; then cp -a own/zram-generator.conf /etc/systemd/; fi
+        if [ -e own/zram-generator.conf ] && [ ! -e /etc/systemd/zram-generator.conf ]; then put_back own/zram-generator.conf /etc/systemd/zram-generator.conf; fi
         ;;
       *)
         systemctl unmask -q "$unit"
-        if [ -e "own/$unit" ]; then cp -a "own/$unit" /etc/systemd/system/; fi
+        if [ -e "own/$unit" ]; then put_back "own/$unit" "/etc/systemd/system/$unit"; fi
         ;;
     esac
   done <units.once

@@ -23,7 +23,7 @@ within() { # PORT[-PORT]/PROTOCOL LIST…: does one of the list hold it all
   return 1
 }
 closed_places() { # OPENING
-  places_$fw "$1" | while read -r place; do has_$fw "$1" "$place" || printf '%s\n' "$place"; done
+  places_$fw "$1" | while read -r place; do has_$fw "$1" "$place" || printf '%s\n' "$place" || exit 1; done
 }
 
 look_opening() { # OPENING
@@ -39,10 +39,11 @@ make_openings() { # OPENING…: the ones that are missing, all of them recorded 
   for opening; do
     at=$L/$(entry_of "$opening")
     [ -d "$at" ] || continue
-    closed_places "$opening" >shut
+    closed_places "$opening" >shut || return 1
     # A place that came up since, like a new zone, has to be closed again too.
-    grep -vxF -f "$at/places" shut | sed "s/^/$fw /" >>"$at/closed" || :
-    sed "s#^#$opening #" shut
+    grep -vxF -f "$at/places" shut | sed "s/^/$fw /" >since || return 1
+    if [ -s since ]; then cat since >>"$at/closed" && sync -- "$at/closed" || return 1; fi
+    sed "s#^#$opening #" shut || return 1
   done >missing
   open_$fw <missing
 }
@@ -183,19 +184,22 @@ has_nftables() { # OPENING PLACE
   else grep -sF "insert rule $3 $4 $5 " "$(nft_conf)"; fi | grep -qF "comment \"kubexm $opening\""
 }
 open_nftables() {
-  conf=$(nft_conf)
+  : >texts
   while read -r opening kind hook family table chain; do
     nft_rules "$opening" "$hook" "$family" | while read -r rule; do
       text="insert rule $family $table $chain $rule accept comment \"kubexm $opening\""
-      if [ "$kind" = chain ]; then nft "$text" || exit 1
-      else
-        # A last line without its end would swallow ours.
-        if [ -n "$(tail -c 1 "$conf")" ]; then echo >>"$conf"; fi
-        printf '%s\n' "$text" >>"$conf"
-      fi
-    done
+      if [ "$kind" = chain ]; then nft "$text" || exit 1; else printf '%s\n' "$text" >>texts || exit 1; fi
+    done || return 1
   done
+  [ -s texts ] || return 0
+  conf=$(nft_conf)
+  [ -e "$conf" ] || : >"$conf"
+  draft "$conf" with_texts && move "$tmp" "$file"
 }
+with_texts() { # a last line without its end would swallow ours
+  cat && if [ -n "$(tail -c 1 "$conf")" ]; then echo; fi && cat texts
+}
+without_lines() { grep -vF -- "$1" || [ $? = 1 ]; } # TEXT
 shut_nftables() { # OPENING PLACE
   mark="comment \"kubexm $1\""
   # shellcheck disable=SC2086
@@ -207,10 +211,9 @@ shut_nftables() { # OPENING PLACE
       done
       ;;
     file)
-      conf=$(real "$(nft_conf)") || return 1
+      conf=$(nft_conf)
       [ -e "$conf" ] || return 0
-      tmp=$(beside "$conf")
-      cp -a -- "$conf" "$tmp" && { grep -vF -- "$mark" "$conf" >"$tmp" || :; } && move "$tmp" "$conf"
+      draft "$conf" without_lines "$mark" && move "$tmp" "$file"
       ;;
   esac
 }

@@ -26,8 +26,12 @@ enter_prepared() { # all at once, as syncing costs more than what is synced
   set --
   for new in "$L"/.new/*; do
     [ -d "$new" ] || continue
-    set -- "$@" "$new" "$new/prior" "$new/undo" "$new/n" "$new/id"
-    if [ -f "$new/body" ] && [ ! -L "$new/body" ]; then set -- "$@" "$new/body"; fi
+    set -- "$@" "$new"
+    # All that was saved: what comes back empty after a power cut would let undo delete what is not ours.
+    for file in "$new"/*; do
+      if [ -f "$file" ] && [ ! -L "$file" ]; then set -- "$@" "$file"
+      elif [ -d "$file" ] && [ "$file" != "$new/owners" ]; then flush "$file" || return 1; fi
+    done
   done
   [ $# -gt 0 ] || return 0
   { sync -- "$@" 2>/dev/null || sync; } && mv -- "$L"/.new/* "$L/" && { sync -- "$L" 2>/dev/null || sync; }

@@ -21,22 +21,34 @@ sweep_dirs() { # remove the folders we made that are empty again; deepest first,
   [ -f "$L/dirs" ] || return 0
   tac "$L/dirs" | while IFS= read -r dir; do
     if [ -d "$dir" ] && ! rmdir -- "$dir" 2>/dev/null; then printf '%s\n' "$dir"; fi
-  done | tac >"$L/dirs.new"
-  mv -f "$L/dirs.new" "$L/dirs"
+  done | tac >"$L/dirs.new" && mv -f "$L/dirs.new" "$L/dirs" || return 1
   [ -s "$L/dirs" ] || rm -f "$L/dirs"
 }
 real() { # PATH: where it leads, for what is written in its place: a link stays a link
   if [ -L "$1" ]; then readlink -f -- "$1"; else printf '%s\n' "$1"; fi
 }
 beside() { printf %s "${1%/*}/.kubexm-${1##*/}"; } # PATH: a fixed name, so that a killed run leaves at most one
+flush() { # PATH: to the disk, before the only other copy of it goes; where a link leads to was not copied
+  if [ -L "$1" ]; then return 0
+  elif [ -d "$1" ]; then find "$1" -type f -exec sync -- {} +
+  elif [ -f "$1" ]; then sync -- "$1"; fi
+}
+draft() { # PATH COMMAND…: → $tmp, what the command makes of the file, to be moved to $file; where that fails, none is left
+  file=$(real "$1") && tmp=$(beside "$file") && gone "$tmp" || return 1
+  shift
+  cp -a -- "$file" "$tmp" && "$@" <"$file" >"$tmp" && return
+  rm -f -- "$tmp"
+  return 1
+}
 move() { # TMP PATH: rename over, or write into a file that is itself a mount (as in containers)
+  flush "$1" || return 1
   mv -fT -- "$1" "$2" 2>/dev/null && return
   if [ ! -L "$1" ] && grep -qsF " $2 " /proc/self/mounts; then
-    cat -- "$1" >"$2" && chown --reference="$1" -- "$2" && chmod --reference="$1" -- "$2" && rm -f -- "$1"
+    cat -- "$1" >"$2" && chown --reference="$1" -- "$2" && chmod --reference="$1" -- "$2" && sync -- "$2" && rm -f -- "$1"
   else mv -fT -- "$1" "$2"; fi
 }
 settle() { # TMP PATH MODE OWNER:GROUP: put a finished file in its place, atomically
-  if chown -- "$4" "$1" && chmod -- "$3" "$1" && sync -- "$1" && move "$1" "$2"; then
+  if chown -- "$4" "$1" && chmod -- "$3" "$1" && move "$1" "$2"; then
     if command -v restorecon >/dev/null 2>&1; then restorecon -- "$2" 2>/dev/null || :; fi
   else
     rm -f -- "$1"
@@ -59,12 +71,21 @@ put_link() { # PATH TARGET
 save_path() { # PATH: keep what stands there now in the ledger entry
   if [ -e "$1" ] || [ -L "$1" ]; then cp -a -- "$1" body.new && mv -fT body.new body; fi
 }
-keep_beside() { # PATH: the original, beside what somebody else made of our file
-  if [ -e body ] || [ -L body ]; then cp -a -- body "$1.before-kubexm" && note "its original is $1.before-kubexm"; fi
+put_back() { # COPY PATH
+  tmp=$(beside "$2")
+  gone "$tmp" && cp -a -- "$1" "$tmp" && move "$tmp" "$2" && return
+  gone "$tmp"
+  return 1
+}
+set_aside() { # PATH FOLDER: moved into a folder of the entry
+  mkdir -p -- "$2" && put_back "$1" "$2/${1##*/}" && sync -- "$2" && rm -rf -- "$1"
+}
+keep_beside() { # PATH: the original, beside what somebody else made of our file; those who call it end well after it
+  if [ -e body ] || [ -L body ]; then put_back body "$1.before-kubexm" || exit 1; else return 0; fi
+  note "its original is $1.before-kubexm"
 }
 restore_path() { # PATH
-  tmp=$(beside "$1")
-  gone "$tmp"
+  gone "$(beside "$1")"
   if [ "$(was type)" = absent ]; then
     rm -f -- "$1"
     return
@@ -77,7 +98,7 @@ restore_path() { # PATH
     note "its folder is gone, so $1 was not put back"
     return 0
   fi
-  cp -a -- body "$tmp" && move "$tmp" "$1"
+  put_back body "$1"
 }
 undo_dir() { # PATH
   if [ "$(was type)" = absent ]; then
@@ -109,29 +130,32 @@ look_block() { # PATH BEGIN END
   esac
 }
 put_block() { # PATH BEGIN END PLACE(top: a new one goes before all else) <CONTENT
-  file=$(real "$1") || return 1
-  set -- "$file" "$2" "$3" "${4:-}"
-  need_dir "${1%/*}"
-  tmp=$(beside "$1")
-  gone "$tmp" && gone "$tmp.in"
-  { printf '%s\n' "$2" && cat && printf '%s\n' "$3"; } >"$tmp.in"
-  if [ -e "$1" ]; then cp -a -- "$1" "$tmp"; else : >"$tmp" && chmod 644 "$tmp"; fi
+  file=$(real "$1") && need_dir "${file%/*}" || return 1
+  tmp=$(beside "$file")
+  gone "$tmp" && gone "$tmp.in" || return 1
+  if { printf '%s\n' "$2" && cat && printf '%s\n' "$3"; } >"$tmp.in" && draft_block "$file" "$2" "$3" "${4:-}"; then
+    rm -f -- "$tmp.in"
+    move "$tmp" "$file"
+  else
+    rm -f -- "$tmp" "$tmp.in"
+    return 1
+  fi
+}
+draft_block() { # FILE BEGIN END PLACE: → $tmp, the file with the block in $tmp.in
+  if [ -e "$1" ]; then cp -a -- "$1" "$tmp"; else : >"$tmp" && chmod 644 "$tmp"; fi || return 1
   case $([ ! -e "$1" ] || grep -cxF -- "$2" "$1") in
     1)
       sed "/^$2\$/,/^$3\$/{
 /^$2\$/r $tmp.in
 d
 }" "$1" >"$tmp"
-      ;;
-    *) # none, or several that were left behind
-      if [ -e "$1" ]; then sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp"; fi
-      if [ "${4:-}" = top ]; then cat -- "$tmp" >>"$tmp.in" && cat -- "$tmp.in" >"$tmp"; else
-        { if [ -s "$tmp" ] && [ -n "$(tail -c 1 "$tmp")" ]; then echo; fi && cat "$tmp.in"; } >>"$tmp"
-      fi
+      return
       ;;
   esac
-  rm -f -- "$tmp.in"
-  sync -- "$tmp" && move "$tmp" "$1"
+  # None, or several that were left behind.
+  if [ -e "$1" ]; then sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp" || return 1; fi
+  if [ "$4" = top ]; then cat -- "$tmp" >>"$tmp.in" && cat -- "$tmp.in" >"$tmp"
+  else { if [ -s "$tmp" ] && [ -n "$(tail -c 1 "$tmp")" ]; then echo; fi && cat "$tmp.in"; } >>"$tmp"; fi
 }
 save_block() { # PATH BEGIN: what is needed to leave no trace
   if [ -e "$1" ] && grep -qxF -- "$2" "$1"; then note "$1 had a block of another cluster: it is replaced, and goes with destroy"; fi
@@ -143,9 +167,9 @@ undo_block() { # PATH BEGIN END
   tmp=$(beside "$1")
   rm -f -- "$tmp" "$tmp.in"
   [ -e "$1" ] && grep -qxF -- "$2" "$1" || return 0
-  cp -a -- "$1" "$tmp" && sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp"
+  draft "$1" sed "/^$2\$/,/^$3\$/d" || return 1
   # The newline before our block was ours too, unless other lines follow by now.
-  if [ -f no-newline ] && [ "$(tail -n 1 -- "$1")" = "$3" ]; then head -c -1 "$tmp" >"$tmp.in" && cat "$tmp.in" >"$tmp" && rm -f "$tmp.in"; fi
+  if [ -f no-newline ] && [ -s "$tmp" ] && [ "$(tail -n 1 -- "$1")" = "$3" ]; then truncate -s -1 -- "$tmp" || return 1; fi
   if [ -f no-file ] && [ ! -s "$tmp" ]; then rm -f -- "$tmp" "$1"; else move "$tmp" "$1"; fi
 }
 after_unit_file() { # PATH: systemd must hear of a changed unit file; in a run of ours once for several

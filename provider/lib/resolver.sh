@@ -62,19 +62,18 @@ resolver_tell() { # RULER: it reads its files again
   esac
 }
 save_resolver() {
-  nameservers /etc/resolv.conf >servers
-  : >places
+  { nameservers /etc/resolv.conf >servers || [ ! -e /etc/resolv.conf ]; } && : >places
 }
 set_resolver() { # SERVER…
   ruler=$(resolver_ruler)
   place=$(resolver_place "$ruler")
   # The ruler may be another than last time.
   unset_resolver "$place"
-  printf '%s %s\n' "$ruler" "$place" >>places
+  printf '%s %s\n' "$ruler" "$place" >>places && sync -- places || return 1
   if resolver_is_block "$ruler"; then
     at=end
     [ "$ruler" != nobody ] || at=top
-    if [ ! -f block-saved ]; then save_block "$place" "$resolver_begin" && : >block-saved; fi
+    if [ ! -f block-saved ]; then save_block "$place" "$resolver_begin" && : >block-saved || return 1; fi
     resolver_text "$ruler" "$@" | put_block "$place" "$resolver_begin" "$resolver_end" $at
   else
     resolver_text "$ruler" "$@" | put_file "$place" 0644 root:root

@@ -22,13 +22,13 @@ look_selinux() { # WANTED: what comes to the same counts as it
   kv mode "$mode" && kv boot "$boot"
 }
 selinux_line() { sed -n '/^SELINUX=/p' /etc/selinux/config | tail -n 1; }
+with_line() { cat && printf '%s\n' "$1"; } # LINE
 put_selinux_line() { # LINE(empty: none)
-  config=$(readlink -f /etc/selinux/config) && tmp=$(beside "$config")
-  cp -a -- "$config" "$tmp"
-  if [ -z "$1" ]; then sed '/^SELINUX=/d' "$config" >"$tmp"
-  elif [ -z "$(selinux_line)" ]; then printf '%s\n' "$1" >>"$tmp"
-  else sed "s/^SELINUX=.*/$1/" "$config" >"$tmp"; fi
-  sync -- "$tmp" && move "$tmp" "$config"
+  config=/etc/selinux/config
+  if [ -z "$1" ]; then draft $config sed '/^SELINUX=/d'
+  elif [ -z "$(selinux_line)" ]; then draft $config with_line "$1"
+  else draft $config sed "s/^SELINUX=.*/$1/"; fi || return 1
+  move "$tmp" "$file"
 }
 set_selinux() { # WANTED
   found=$(look_selinux "$1")

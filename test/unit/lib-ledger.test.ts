@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { libHost, type LibHost } from "../harness/lib-host";
+
+const hosts: LibHost[] = [];
+after(() => hosts.forEach(({ end }) => end()));
+function host(given: Readonly<Record<string, string>> = {}): LibHost {
+  const made = libHost(given);
+  hosts.push(made);
+  return made;
+}
+const ok = ({ status, stderr }: ReturnType<LibHost["run"]>) => assert.equal(status, 0, stderr);
+/** The files that were synced before a line like this. */
+const syncedBefore = (said: string[], line: RegExp) => {
+  const end = said.findIndex((text) => line.test(text));
+  assert.notEqual(end, -1, said.join("\n"));
+  return said
+    .slice(0, end)
+    .filter((text) => text.startsWith("sync "))
+    .join(" ")
+    .split(" ");
+};
+
+describe("what was saved is on the disk before anything is changed", () => {
+  const saves: readonly [what: string, save: string, files: readonly string[]][] = [
+    ["a file", 'save_path "$ROOT/etc/it"', ["body"]],
+    ["a folder in place of a file", 'save_path "$ROOT/etc/folder"', ["body/one", "body/.two"]],
+    ["a data folder", 'save_data "$ROOT/etc/folder"', ["had", "rights"]],
+    ["swap", "save_swap", ["active", "fstab"]],
+    ["DNS servers", "save_resolver", ["servers", "places"]],
+    ["whatever else", "echo x >kernel; mkdir -p own/deep; echo x >own/deep/unit", ["kernel", "own/deep/unit"]],
+  ];
+  for (const [what, save, files] of saves)
+    test(what, () => {
+      const { run, said } = host({ "etc/it": "theirs\n", "etc/folder/one": "1\n", "etc/folder/.two": "2\n" });
+      const nothing = "nothing() { echo before=1; }";
+      ok(
+        run(
+          "dash",
+          nothing,
+          `save() { ${save}; }`,
+          "prepare_entry k1 thing Owner nothing save nothing && enter_prepared",
+        ),
+      );
+      const synced = syncedBefore(said(), /^mv .*ledger\/\.new\/k1 .*ledger\/$/);
+      for (const file of ["", "/prior", "/undo", "/n", "/id", ...files.map((file) => `/${file}`)])
+        assert.ok(synced.includes(`ledger/.new/k1${file}`), `${file} of ${synced.join(" ")}`);
+    });
+  test("one call for all files of all entries", () => {
+    const { run, said } = host({ "etc/it": "theirs\n" });
+    ok(
+      run(
+        "dash",
+        'nothing() { echo before=1; }; save() { save_path "$ROOT/etc/it"; }',
+        "for key in k1 k2 k3; do prepare_entry $key $key Owner nothing save nothing || exit 1; done; enter_prepared",
+      ),
+    );
+    assert.equal(said().filter((text) => text.startsWith("sync")).length, 2);
+  });
+  test("where an opening was closed that came up since, before it is opened", () => {
+    const { run, said, read, root } = host();
+    const firewall = `which_firewall() { fw=test; }; places_test() { echo "now public"; echo "now new"; }; has_test() { return 1; }
+open_test() { mv -- "$ROOT/nowhere" "$ROOT/opened"; }`;
+    const at = `at="$L/$(entry_of 22/tcp)" && mkdir -p "$at" && echo "now public" >"$at/places" && echo "test now public" >"$at/closed"`;
+    mkdirSync(join(root, "nowhere"));
+    ok(run("dash", firewall, at, "set -e", "make_openings 22/tcp"));
+    const synced = syncedBefore(said(), /^mv .* opened$/).find((file) => file.endsWith("/closed"));
+    assert.equal(read(synced ?? ""), "test now public\ntest now new\n");
+  });
+  const backs: readonly [what: string, files: Readonly<Record<string, string>>, call: string][] = [
+    ["an original", { "entry/prior": "type=file\n", "entry/body": "x" }, 'restore_path "$ROOT/etc/it"'],
+    ["a file without our block", { "etc/it": "a\nB\nE\n" }, 'undo_block "$ROOT/etc/it" B E'],
+    ["swap", { "etc/it": "#kubexm# swap\n", "entry/fstab": "", "entry/units": "", "entry/active": "" }, "undo_swap"],
+    ["rules", { "etc/it": 'comment "kubexm 1/tcp"\n' }, "shut_nftables 1/tcp 'file input inet t c'"],
+  ];
+  for (const [what, files, call] of backs)
+    test(`${what}, before the other copy of it goes`, () => {
+      const { run, said } = host(files);
+      ok(run("dash", "set -e", call));
+      assert.ok(syncedBefore(said(), /^mv .*etc\/\.kubexm-it etc\/it$/).includes("etc/.kubexm-it"));
+    });
+  test("what is set aside", () => {
+    const { run, said, read } = host({ "etc/it": "x" });
+    ok(run("dash", 'set_aside "$ROOT/etc/it" own'));
+    assert.deepEqual([read("etc/it"), read("entry/own/it")], [undefined, "x"]);
+    assert.deepEqual(
+      said().map((text) => text.replace(/ .*/, "")),
+      ["sync", "mv", "sync"],
+    );
+  });
+});
