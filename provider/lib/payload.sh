@@ -40,13 +40,10 @@ put_archive() { # SHA256 ROOT STRIP MEMBERS…: unpacked beside, then renamed fi
   beside=$root/.kubexm-unpack
   rm -rf -- "$beside" && mkdir -- "$beside" || return 1
   if ! tar -xf "$S/$sum" -C "$beside" --no-same-owner --strip-components="$strip" "$@"; then rm -rf -- "$beside"; return 1; fi
-  (cd -- "$beside" && find . ! -type d | sed 's#^\./##' | LC_ALL=C sort) >files.new
-  if [ ! -f had.tar ]; then
-    # What our files replace, and the list of all we ever put there: both are needed to go back.
-    (cd -- "$root" && while IFS= read -r name; do [ ! -e "$name" ] && [ ! -L "$name" ] || printf '%s\n' "$name"; done) <files.new >had
-    tar -cf had.tar.new -C "$root" --no-recursion -T had && mv -f had.tar.new had.tar || return 1
-  fi
-  cat files.new files ever 2>/dev/null | LC_ALL=C sort -u >ever.new && mv -f ever.new ever || return 1
+  (cd -- "$beside" && find . ! -type d | sed 's#^\./##' | LC_ALL=C sort) >files.new || return 1
+  # What our files replace, and the list of all we ever put there: both are needed to go back.
+  save_replaced "$root" || return 1
+  cat files.new files ever 2>/dev/null | LC_ALL=C sort -u >ever.new && sync -- ever.new && mv -f ever.new ever && sync -- . || return 1
   if [ -f files ]; then # of an earlier version
     LC_ALL=C comm -23 files files.new | while IFS= read -r name; do rm -f -- "$root/$name"; done
   fi
@@ -59,9 +56,23 @@ put_archive() { # SHA256 ROOT STRIP MEMBERS…: unpacked beside, then renamed fi
   sync -f "$root" 2>/dev/null || sync
   printf '%s %s\n' "$sum" "$(manifest "$root" files)" >archive
 }
+save_replaced() { # ROOT: into had and had.tar, what stands where files come to be that were never ours
+  known=ever
+  [ -f ever ] || known=/dev/null
+  comm -23 files.new $known >first || return 1
+  (cd -- "$1" && while IFS= read -r name; do
+    if [ -e "$name" ] || [ -L "$name" ]; then printf '%s\n' "$name" || exit 1; fi
+  done) <first >theirs || return 1
+  [ -s theirs ] || return 0
+  verb=-c
+  if [ -f had.tar ]; then cp -- had.tar had.tar.new && verb=-r || return 1; fi
+  [ -f had ] || : >had
+  tar $verb -f had.tar.new -C "$1" --no-recursion -T theirs && cat had theirs >had.new && sync -- had.tar.new had.new &&
+    mv -f had.tar.new had.tar && mv -f had.new had
+}
 undo_archive() { # ROOT
   rm -rf -- "$1/.kubexm-unpack"
   [ -f ever ] && while IFS= read -r name; do rm -f -- "$1/$name"; done <ever
-  if [ -s had ] && [ -d "$1" ]; then tar -xpf had.tar -C "$1"; fi
+  if [ -s had ] && [ -f had.tar ] && [ -d "$1" ]; then tar -xpf had.tar -C "$1" && { sync -f "$1" 2>/dev/null || sync; } || return 1; fi
   return 0
 }

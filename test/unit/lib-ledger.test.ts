@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { libHost, type LibHost } from "../harness/lib-host";
 
@@ -89,5 +90,57 @@ open_test() { mv -- "$ROOT/nowhere" "$ROOT/opened"; }`;
       said().map((text) => text.replace(/ .*/, "")),
       ["sync", "mv", "sync"],
     );
+  });
+});
+
+describe("files of the administrator where an archive puts its own", () => {
+  const mine = { "bin/tap": "mine\n", "bin/bridge": "mine, too\n", "bin/else": "never touched\n" };
+  const archives: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    v1: { bridge: "v1" },
+    v2: { bridge: "v2", tap: "v2" },
+    v3: { bridge: "v3", "deep/new": "v3" },
+  };
+  function withArchives() {
+    const made = host(mine);
+    for (const [version, files] of Object.entries(archives)) {
+      for (const [name, text] of Object.entries(files)) {
+        mkdirSync(dirname(join(made.root, version, name)), { recursive: true });
+        writeFileSync(join(made.root, version, name), text);
+      }
+      execFileSync("tar", ["-cf", join(made.root, "staging", version), "-C", join(made.root, version), "."]);
+    }
+    return made;
+  }
+  const put = (version: string) => `put_archive ${version} "$ROOT/bin" 0`;
+  const undo = 'undo_archive "$ROOT/bin"';
+  const back = ({ list, read }: LibHost) =>
+    Object.fromEntries(list("bin").flatMap((name) => (name === "deep" ? [] : [[`bin/${name}`, read(`bin/${name}`)]])));
+  const rows: readonly string[][] = [["v1"], ["v2"], ["v1", "v2"], ["v1", "v2", "v1"], ["v1", "v3", "v2", "v3"]];
+  for (const shell of ["dash", "bash"])
+    for (const versions of rows)
+      test(`${versions.join(", ")} and undo, by ${shell}`, () => {
+        const made = withArchives();
+        for (const version of versions) {
+          ok(made.run(shell, "set -e", put(version)));
+          for (const [name, text] of Object.entries(archives[version] ?? {}))
+            assert.equal(made.read(`bin/${name}`), text);
+        }
+        ok(made.run(shell, "set -e", undo));
+        assert.deepEqual(back(made), mine);
+      });
+  test("a put that ends half way, and the next one", () => {
+    const made = withArchives();
+    const dies = 'mv() { case $* in *bin/tap) exit 9 ;; *) command mv "$@" ;; esac; }';
+    ok(made.run("dash", "set -e", put("v1")));
+    assert.equal(made.run("dash", dies, "set -e", put("v2")).status, 9);
+    ok(made.run("dash", "set -e", put("v2")));
+    ok(made.run("dash", "set -e", undo));
+    assert.deepEqual(back(made), mine);
+  });
+  test("they are on the disk before the first of ours comes", () => {
+    const made = withArchives();
+    ok(made.run("dash", "set -e", put("v2")));
+    const synced = syncedBefore(made.said(), /^mv .*\.kubexm-unpack\//);
+    for (const file of ["had.tar.new", "had.new", "ever.new", "."]) assert.ok(synced.includes(file), file);
   });
 });
