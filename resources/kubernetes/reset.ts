@@ -14,8 +14,11 @@ reset_node() {
   systemctl stop kubelet 2>/dev/null || :
   # With it kubeadm would ask an API server that may be gone.
   rm -f ${adminConf}
-  ${kubeadm} reset -f --cri-socket ${criSocket} --skip-phases=preflight,remove-etcd-member >reset.log 2>&1 || { tail -n 10 reset.log >&2; return 1; }
+  # It unmounts and removes all there is below kubelet's folder, on disks of the administrator's too.
+  hold_mounts /var/lib/kubelet || return 1
+  ${kubeadm} reset -f --cri-socket ${criSocket} --skip-phases=preflight,remove-etcd-member >reset.log 2>&1 || { tail -n 10 reset.log >&2; bring_mounts; return 1; }
   rm -f reset.log
+  bring_mounts || return 1
   ${etcdDir === undefined ? sh`:` : sh`rm -rf --one-file-system -- ${memberIn(etcdDir)}`}
 }`;
 
@@ -29,7 +32,7 @@ keep_cni_aside() {
 set_cni_aside() {
   for file in ${cniDir}/*; do
     if [ ! -e "$file" ] && [ ! -L "$file" ]; then continue; fi
-    mkdir -p cni && mv -f -- "$file" cni/ || return 1
+    set_aside "$file" cni || return 1
     note "$file of an earlier installation was set aside, and comes back when this node goes"
   done
 }`;
@@ -40,7 +43,7 @@ bring_cni_back() {
   for file in cni/*; do
     if [ ! -e "$file" ] && [ ! -L "$file" ]; then continue; fi
     at=${cniDir}/$(basename "$file")
-    mkdir -p ${cniDir} && gone "$at" && cp -a -- "$file" "$at" || return 1
+    mkdir -p ${cniDir} && gone "$at" && put_back "$file" "$at" || return 1
   done
 }`;
 
@@ -70,9 +73,9 @@ const folders = [
 export const saveKernel = sh`
 for name in ${changed}; do
   at=/proc/sys/$(printf %s "$name" | tr . /)
-  if [ -r "$at" ]; then printf '%s %s\n' "$at" "$(cat "$at")"; fi
+  if [ -r "$at" ]; then printf '%s %s\n' "$at" "$(cat "$at")" || return 1; fi
 done >kernel
-for folder in ${folders}; do if [ ! -d "$folder" ]; then printf '%s\n' "$folder"; fi; done >folders
+for folder in ${folders}; do if [ ! -d "$folder" ]; then printf '%s\n' "$folder" || return 1; fi; done >folders
 for tables in iptables ip6tables; do
   if command -v "$tables-save" >/dev/null 2>&1; then "$tables-save" 2>/dev/null | sed -n "s/^\*/$tables /p"; fi
 done >tables`;

@@ -28,7 +28,7 @@ describe("what was saved is on the disk before anything is changed", () => {
   const saves: readonly [what: string, save: string, files: readonly string[]][] = [
     ["a file", 'save_path "$ROOT/etc/it"', ["body"]],
     ["a folder in place of a file", 'save_path "$ROOT/etc/folder"', ["body/one", "body/.two"]],
-    ["a data folder", 'save_data "$ROOT/etc/folder"', ["had", "rights"]],
+    ["a data folder", 'save_data "$ROOT/etc/folder"', ["had", "rights", "mounts"]],
     ["swap", "save_swap", ["active", "fstab"]],
     ["DNS servers", "save_resolver", ["servers", "places"]],
     ["whatever else", "echo x >kernel; mkdir -p own/deep; echo x >own/deep/unit", ["kernel", "own/deep/unit"]],
@@ -142,5 +142,34 @@ describe("files of the administrator where an archive puts its own", () => {
     ok(made.run("dash", "set -e", put("v2")));
     const synced = syncedBefore(made.said(), /^mv .*\.kubexm-unpack\//);
     for (const file of ["had.tar.new", "had.new", "ever.new", "."]) assert.ok(synced.includes(file), file);
+  });
+});
+
+describe("mounts below a data folder", () => {
+  const mounts = (root: string, ...paths: string[]) =>
+    writeFileSync(join(root, "mounts"), paths.map((path) => `/dev/x ${join(root, path)} ext4 rw 0 0\n`).join(""));
+  test("those that were there before stay, those of pods and of later do not", () => {
+    const { run, said, root, list } = host({ "kubelet/pods/.keep": "", "ledger/k1/prior": "type=directory\n" });
+    const old = ["kubelet/pods", "kubelet/pods/1/volumes/old"];
+    mounts(root, ...old, "elsewhere");
+    ok(run("dash", 'cd "$L/k1" && save_data "$ROOT/kubelet"'));
+    mounts(root, ...old, "kubelet/pods/2/volumes/new", "kubelet/later", "elsewhere");
+    mkdirSync(join(root, "kubelet/later"));
+    ok(run("dash", 'cd "$L/k1" && entry=$PWD', "set -e", 'undo_data "$ROOT/kubelet"'));
+    assert.deepEqual(
+      said().filter((text) => text.startsWith("umount")),
+      ["umount -- kubelet/pods/2/volumes/new", "umount -- kubelet/pods/1/volumes/old", "umount -- kubelet/later"],
+    );
+    assert.deepEqual(list("kubelet"), ["pods"]);
+  });
+  test("entries of older versions have no list of them", () => {
+    const { run, said, root } = host({
+      "kubelet/pods/.keep": "",
+      "ledger/k1/prior": "type=directory\n",
+      "ledger/k1/had": "pods\n",
+    });
+    mounts(root, "kubelet/pods");
+    ok(run("dash", 'cd "$L/k1" && entry=$PWD', "set -e", 'undo_data "$ROOT/kubelet"'));
+    assert.deepEqual(said(), ["umount -- kubelet/pods"]);
   });
 });
