@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
+import { saveKernel } from "../../resources/kubernetes/reset";
 import { libHost, type LibHost } from "../harness/lib-host";
 
 const [BEGIN, END] = ["# BEGIN kx", "# END kx"];
@@ -133,6 +134,12 @@ for (const shell of ["dash", "bash"])
       const { run, read } = host({ "ledger/dirs": "/nowhere\n/etc\n" });
       assert.notEqual(run(shell, FULL, "sweep_dirs && :").status, 0);
       assert.equal(read("ledger/dirs"), "/nowhere\n/etc\n");
+    });
+    test("settings of the kernel that cannot be noted are not changed", () => {
+      const { run } = host({});
+      const save = `save() { ${saveKernel.text}\n}`;
+      assert.notEqual(run(shell, FULL, save, "if save; then exit 0; else exit 1; fi").status, 0);
+      assert.equal(run(shell, save, "if save; then exit 0; else exit 1; fi").status, 0);
     });
     test("a filter that ends half way", () => {
       const { run, read } = host({ "etc/it": HOSTS + BLOCK });
