@@ -29,7 +29,7 @@ module.exports = {
     floor(
       "preflight-looks-and-judges",
       "^resources/preflight/",
-      "^provider/|^resources/(config/|modules/(ports|node-kernel)\\.ts)",
+      "^provider/|^resources/(config/|kubernetes/paths\\.ts|modules/(ports|node-kernel)\\.ts)",
     ),
     floor(
       "clusters-use-components-only",

@@ -141,7 +141,12 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
 }
 
 /** What a changing run sets for the processes it starts. */
-export function runEnvironment(home: Home, log: string, changes: boolean): Env {
-  // The provider tells its plan where nothing is changed, and its progress where something is.
-  return { KUBEXM_RUN_LOG: log, ...(changes && { KUBEXM_PLAN: "0", [RUN_MARK]: home.dir }) };
+export function runEnvironment(home: Home, log: string, { changes, ends }: { changes: boolean; ends: boolean }): Env {
+  return {
+    KUBEXM_RUN_LOG: log,
+    // The provider tells its plan where nothing is changed, and its progress where something is.
+    ...(changes && { KUBEXM_PLAN: "0", [RUN_MARK]: home.dir }),
+    // A shell that has it set must not take a running cluster's nodes out untold.
+    KUBEXM_ENDING: ends ? "1" : "",
+  };
 }

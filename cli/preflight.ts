@@ -23,16 +23,16 @@ export async function preflightCommand(argv: readonly string[]): Promise<number>
     console.log(HELP);
     return 0;
   }
-  let spec;
+  let cluster;
   try {
-    ({ spec } = await clusterOf(file));
+    cluster = await clusterOf(file);
   } catch (error) {
     if (!(error instanceof UnreadableError || error instanceof ConfigError)) throw error;
     if (json) console.log(unusableJson(file, error));
     else console.error(error.message);
     return 2;
   }
-  const report = await preflightOf(spec);
+  const report = await preflightOf(cluster.name, cluster.spec);
   console.log(json ? JSON.stringify(report, null, 2) : text(report));
   return report.counts.fail > 0 ? 1 : 0;
 }

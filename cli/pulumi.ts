@@ -61,6 +61,9 @@ function passSignals(pulumi: Engine): { signal(): keyof typeof EXIT | undefined;
   return { signal: () => first, off: () => void process.off("SIGINT", handler).off("SIGTERM", handler) };
 }
 
+/** Flags that leave something of what there is. */
+const PARTS = ["target", "exclude", "excludeProtected"] as const;
+
 const silent: Screen = { print: () => undefined, live: () => undefined, end: () => undefined };
 
 /** The stack's only output is too long and too secret for a terminal: it is a file. */
@@ -96,6 +99,8 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   const signals = passSignals(pulumi);
   const log = join(home.logs, `${new Date(since).toISOString().replaceAll(":", "-")}-${verb}.jsonl`);
   const quiet = json || options["diff"] === true;
+  // With a part of the hosts gone, the cluster is still there.
+  const ends = verb === "destroy" && !plan && !PARTS.some((name) => options[name] !== undefined);
   const view = report({
     verb,
     plan,
@@ -112,7 +117,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
         projectSettings: PROJECT,
         pulumiCommand: pulumi.command,
         // A variable that is taken away is `undefined` here, which the SDK only passes through.
-        envVars: { ...backend.env, ...runEnvironment(home, log, !plan) } as Record<string, string>,
+        envVars: { ...backend.env, ...runEnvironment(home, log, { changes: !plan, ends }) } as Record<string, string>,
       },
     );
     await selected[verb]({
@@ -126,9 +131,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
         : { suppressProgress: true, suppressOutputs: true }),
     });
     const { counts } = view.end();
-    // With a part of the hosts gone, the cluster is still there.
-    const whole = options["target"] === undefined && options["exclude"] === undefined;
-    if (verb === "destroy" && !plan && whole) rmSync(kubeconfigPath(home), { force: true });
+    if (ends) rmSync(kubeconfigPath(home), { force: true });
     if (json) return EXIT.ok;
     if (verb === "up" && !plan && !quiet) tellKubeconfig(home);
     console.log(summary(verb, plan, counts, Date.now() - since));

@@ -75,6 +75,6 @@ export async function ask(request: Ask, connect: Connect): Promise<Answer> {
   throw new RemoteError(`${request.title}: no host could answer`, {
     ...base,
     stderr: failures.map(({ error }) => messageOf(error)).join("\n"),
-    advice: "Mend one of these hosts, or take those that are gone out of cluster.yaml; then run again.",
+    advice: `Mend one of these hosts, or take those that are gone for good out of cluster.yaml, and run again with KUBEXM_FORGET=${failures.map(({ host }) => host).join(",")}.`,
   });
 }

@@ -5,9 +5,9 @@ import type { Verify } from "./script";
 import type { Command } from "./shell";
 import type { Step } from "./step";
 
-/** Only a change from or to one of these values is refused. */
-export interface FixedValues {
-  readonly values: readonly unknown[];
+/** Only some changes are refused; it is given all the new arguments too. */
+export interface FixedWhere {
+  readonly where: (was: unknown, is: unknown, news: Readonly<Record<string, unknown>>) => boolean;
   readonly reason: string;
 }
 
@@ -23,12 +23,14 @@ export interface Definition<A extends z.ZodObject = z.ZodObject> {
   /** It stands in a cluster that any of several hosts speaks for: another host is no other thing. */
   readonly ofCluster?: true;
   /** Arguments (paths with dots) that cannot be changed once the thing is made, each with the reason and what to do. */
-  readonly fixed?: Readonly<Record<string, string | FixedValues>>;
+  readonly fixed?: Readonly<Record<string, string | FixedWhere>>;
   /** A pure function: no SSH, no clock, no environment. */
   readonly steps: (args: z.output<A>, facts: Facts) => readonly (Step | readonly Step[])[];
   readonly verify?: (args: z.output<A>, facts: Facts) => Verify | undefined;
   /** Prints what the program is told once all is made: the output `revealed`, a secret. */
   readonly reveal?: (args: z.output<A>) => Command;
+  /** The name that a step of another component renews: what was made before is not there any more. */
+  readonly renewedBy?: (args: z.output<A>) => string;
   /** What other hosts do before this one is taken back, even if it can no longer be reached. */
   readonly farewell?: (args: z.output<A>, about: { lost: boolean }) => Ask | undefined;
 }

@@ -2,7 +2,19 @@ import { hostname, userInfo } from "node:os";
 import type { Failure } from "./arguments";
 import { definitionOf } from "./definition";
 import { tell } from "./engine-log";
-import { check, create, diff, plan, read, refuseFixed, remove, update, type Inputs, type World } from "./lifecycle";
+import {
+  check,
+  create,
+  diff,
+  plan,
+  read,
+  refuseFixed,
+  remove,
+  standsOnNew,
+  update,
+  type Inputs,
+  type World,
+} from "./lifecycle";
 import { connect } from "./ssh";
 
 /** What Pulumi's dynamic provider process calls. */
@@ -18,10 +30,15 @@ export interface DynamicProvider {
 /** The same for all kinds of this process: looks of a run do not wait for its own changes. */
 const controller = `${userInfo().username}@${hostname()} pid ${process.pid} since ${new Date().toISOString()}`;
 
+/** The same for all kinds, too. */
+const renewed = new Set<string>();
+
 export const world = (): World => ({
   connect,
   tell,
+  renewed,
   forgotten: (process.env["KUBEXM_FORGET"] ?? "").split(",").filter(Boolean),
+  ending: process.env["KUBEXM_ENDING"] === "1",
   controller,
 });
 
@@ -58,7 +75,7 @@ export function forKind(kind: string): DynamicProvider {
     diff: (_id, olds, news) => {
       refuseFixed(definition, olds, news);
       showPlan(olds, news);
-      return Promise.resolve(diff(olds));
+      return Promise.resolve(standsOnNew(definition, here, olds) ? { changes: true } : diff(olds));
     },
     create: async (inputs) => plain(await create(definition, here, inputs)),
     read: async (id, props) => ({ id, props: plain(await read(definition, here, props)) }),

@@ -15,7 +15,7 @@ import {
   type Failure,
   type Parsed,
 } from "./arguments";
-import type { Definition, FixedValues } from "./definition";
+import type { Definition, FixedWhere } from "./definition";
 import type { Context } from "./change";
 import { apply, applyKnown, driftOf, revert, type KnownChanges } from "./engine";
 import { ArgumentError, RemoteError, UserError, isUnreachable } from "./errors";
@@ -56,6 +56,10 @@ export interface World {
   tell: (urn: string, text: string, kind: "status" | "info" | "warning") => void;
   /** Names of hosts whose loss is accepted in this run. */
   forgotten: readonly string[];
+  /** What steps of this run made anew, by the names they give it. */
+  renewed: Set<string>;
+  /** All that there is goes in this run, so that nobody has to be told. */
+  ending: boolean;
   controller: string;
 }
 
@@ -109,10 +113,10 @@ export function refuseFixed({ fixed = {} }: Definition, olds: Inputs, news: Inpu
   if (!wasMade(olds)) return;
   const unknown = unknownPaths(news);
   const changed = Object.entries(fixed).flatMap(([path, rule]) => {
-    const { reason, values }: Partial<FixedValues> = typeof rule === "string" ? { reason: rule } : rule;
+    const { reason, where }: Partial<FixedWhere> = typeof rule === "string" ? { reason: rule } : rule;
     const [was, is] = [at(olds, path), at(news, path)];
     if (maybeUnknown(unknown, path.split(".")) || isDeepStrictEqual(was, is)) return [];
-    if (values && !values.includes(was) && !values.includes(is)) return [];
+    if (where && !where(was, is, news)) return [];
     return [`${path} cannot be changed any more: ${reason}`];
   });
   if (changed.length > 0) throw new UserError(changed.join("\n"));
@@ -173,6 +177,13 @@ export function diff(olds: Inputs): { changes?: boolean } {
   return incomplete === true || ending === true || (isOutputs(olds) && olds.drift.length > 0) ? { changes: true } : {};
 }
 
+/** What it stands on was made anew in this run, and what it made there is gone. */
+export function standsOnNew(definition: Definition, { renewed }: World, olds: Inputs): boolean {
+  if (definition.renewedBy === undefined || renewed.size === 0) return false;
+  const parsed = storedArguments(definition, inputsIn(olds));
+  return parsed !== undefined && renewed.has(definition.renewedBy(parsed.args));
+}
+
 function context(world: World, definition: Definition, { resource }: Common): Context {
   return {
     component: `${definition.kind} ${resource.name}`,
@@ -222,7 +233,9 @@ async function converge(
   const work = workOf(definition, parsed, facts);
   const seen = await lookTogether(remote, work, ctx.holder);
   try {
-    const { notes } = await apply(remote, work, seen, ctx);
+    const { changed, notes } = await apply(remote, work, seen, ctx);
+    for (const { id, renews } of work.steps)
+      if (renews !== undefined && changed.includes(id)) world.renewed.add(renews);
     if (definition.ofCluster && olds && before && before.machineId !== facts.machineId)
       await releaseFormer(world, olds, work.owner, ctx);
     return await madeOf(definition, world, inputs, { parsed, remote, facts, notes });
@@ -361,7 +374,8 @@ async function sayFarewell(definition: Definition, world: World, props: Inputs, 
   if (request === undefined) return;
   world.tell(common.resource.urn, request.title, "status");
   try {
-    const { text, done } = await ask(request, world.connect);
+    const hosts = request.hosts.filter(({ name }) => !world.forgotten.includes(name));
+    const { text, done } = await ask({ ...request, hosts }, world.connect);
     const said = text.reveal();
     if (said !== "") world.tell(common.resource.urn, said, "info");
     await done();
@@ -380,7 +394,7 @@ export async function remove(definition: Definition, world: World, props: Inputs
   const common = storedCommon(inputsIn(props));
   const { host, resource, forget, retain } = common;
   const lossAccepted = forget || world.forgotten.includes(host.name);
-  if (!retain) await sayFarewell(definition, world, props, lossAccepted);
+  if (!retain && !world.ending) await sayFarewell(definition, world, props, lossAccepted);
   try {
     const remote = await world.connect(host);
     const owner = ownerOf(definition.kind, resource.name);

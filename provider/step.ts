@@ -46,6 +46,8 @@ export interface Step {
   readonly bodies?: readonly Body[];
   /** What another host is asked for just before `make`, given what the look found; `make` has the answer in `$answer`. */
   readonly ask?: (found: State) => Ask;
+  /** A name: components that say they go by it are made again in the same run, as what they stand on is a new one. */
+  readonly renews?: string;
   readonly shown?: Shown;
   /** Neighbours with one group are recorded together before the first of them is made. */
   readonly group?: string;

@@ -35,7 +35,7 @@ export const Containerd = component({
   fixed: {
     dataDir: "running containers live in it; write it back, or take the host out of its groups and add it again",
     existing: {
-      values: ["adopt"],
+      where: (was, is) => was === "adopt" || is === "adopt",
       reason:
         "whose containerd it is was settled when the host was made, and the running one would go; write it back (a host that comes later can have replace)",
     },

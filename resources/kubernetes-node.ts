@@ -12,6 +12,8 @@ import { controlPlaneSettings, proxySettings } from "./kubernetes/settings";
 
 const rebuilt = "running pods and certificates hang on it; write it back, or destroy the cluster and make it anew";
 
+const firstOf = (list: unknown): unknown => (Array.isArray(list) ? list[0] : undefined);
+
 export const KubernetesNode = component({
   kind: "KubernetesNode",
   about: "A node of Kubernetes by kubeadm: kubelet, and its place in the cluster, from joining to leaving.",
@@ -41,6 +43,11 @@ export const KubernetesNode = component({
       .describe("How the node is emptied before it goes"),
   }),
   fixed: {
+    addresses: {
+      where: (was, is, { role }) => role === "master" && firstOf(was) !== firstOf(is),
+      reason:
+        "etcd and the API server of a master stand at the first of them; write it back, or take the host out of its groups, run up, and add it again",
+    },
     role: "take the host out of its groups, run up, and add it again",
     "controlPlane.cluster.kubernetesVersion": "kubexm does not upgrade running clusters yet; write the version back",
     "controlPlane.cluster.networking": rebuilt,
@@ -96,6 +103,8 @@ export const KubernetesNode = component({
       unit("kubelet.service", {
         enabled: true,
         running: true,
+        // It ends over what it cannot follow only when it has found the runtime.
+        steady: 6,
         restartOn: [service, environment, configuration],
       }),
     ];

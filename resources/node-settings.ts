@@ -25,6 +25,8 @@ export const NodeSettings = component({
     ),
     nodeSettings(node, "taint", taints, without),
   ],
+  // A node that joins anew has none of them.
+  renewedBy: ({ node }) => `node ${node}`,
   verify: ({ node, network, patience }) => ({
     title: `${node} is ready`,
     // A node counts as ready as soon as its network is configured; that it works is told by the network's own pod.

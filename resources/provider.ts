@@ -25,5 +25,5 @@ export const driftOf = (stored: readonly Stored[]): Promise<DriftReport> =>
   );
 
 /** Loaded when asked for: Pulumi's provider process never is. */
-export const preflightOf = async (spec: ClusterSpec): Promise<PreflightReport> =>
-  (await import("./preflight/report.js")).preflight(spec, world());
+export const preflightOf = async (cluster: string, spec: ClusterSpec): Promise<PreflightReport> =>
+  (await import("./preflight/report.js")).preflight(cluster, spec, world());

@@ -33,7 +33,14 @@ started_since() { # SHOWN KEY…: others started it with what we made; both time
     [ -n "$when" ] && [ "${began:-0}" -gt "$when" ] || return 1
   done
 }
-set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) APPLIED KEYS(of what it is started with)…
+stays_up() { # NAME SECONDS
+  main=$(systemctl show -p MainPID -- "$1")
+  for _ in $(seq "$2"); do
+    sleep 1
+    systemctl is-active -q -- "$1" && [ "$main" = "$(systemctl show -p MainPID -- "$1")" ] || return 1
+  done
+}
+set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) STEADY APPLIED KEYS(of what it is started with)…
   shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState,NeedDaemonReload,ExecMainStartTimestampMonotonic -- "$1")$nl
   case $shown in *"${nl}NeedDaemonReload=yes$nl"* | *"${nl}LoadState=not-found$nl"*) : >"$L/reload" ;; esac
   # What systemd says of a unit file is what it last read.
@@ -55,8 +62,8 @@ set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) APPLIED KEYS(of what 
       case $shown in
         *"${nl}ActiveState=active$nl"*)
           verb=
-          if [ -f applied ]; then [ "$(cat applied)" = "$5" ] || verb=$4
-          elif [ $# -lt 6 ] || ! (shift 5 && started_since "$shown" "$@"); then verb=$4; fi
+          if [ -f applied ]; then [ "$(cat applied)" = "$6" ] || verb=$4
+          elif [ $# -lt 7 ] || ! (shift 6 && started_since "$shown" "$@"); then verb=$4; fi
           ;;
       esac
       [ "$verb" = reload ] && { systemctl reload -- "$1" || verb=restart; }
@@ -66,10 +73,11 @@ set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) APPLIED KEYS(of what 
         sleep 0.15
         systemctl is-active -q -- "$1" || { unit_failed "$1"; return 1; }
       done
+      [ -z "$verb" ] || stays_up "$1" "$5" || { unit_failed "$1"; return 1; }
       ;;
     no) systemctl stop -- "$1" ;;
   esac
-  printf %s "$5" >applied
+  printf %s "$6" >applied
 }
 undo_unit() { # NAME
   case $(was enabled) in

@@ -7,6 +7,8 @@ export interface UnitOptions {
   /** Starts with the machine; `masked`: cannot be started at all. */
   enabled?: boolean | "masked";
   running?: boolean;
+  /** Seconds that it must stay up once it was started here: some programs look around for a while before they give up. */
+  steady?: number;
   /** When one of these steps changes what it makes, the unit is started anew. */
   restartOn?: readonly Step[];
   /** The same, but it is told to read its configuration again. */
@@ -19,7 +21,7 @@ const yes = (value: boolean | undefined) => (value === undefined ? "any" : value
  * A systemd unit. The configuration it was last started with is noted in the ledger, so that a run that was
  * killed between the change of a file and the restart is made good by the next one.
  */
-export function unit(name: string, { enabled, running, restartOn, reloadOn }: UnitOptions): Step {
+export function unit(name: string, { enabled, running, steady = 0, restartOn, reloadOn }: UnitOptions): Step {
   checkedName(name);
   const watched = restartOn ?? reloadOn;
   const applied = watched
@@ -39,7 +41,7 @@ export function unit(name: string, { enabled, running, restartOn, reloadOn }: Un
     },
     look: sh`look_unit ${name}`,
     bulk: { kind: "unit", name },
-    make: sh`set_unit ${name} ${state} ${runs} ${reloadOn ? "reload" : "restart"} ${applied ?? "-"} ${(watched ?? []).map(({ id }) => keyOf(id))}`,
+    make: sh`set_unit ${name} ${state} ${runs} ${reloadOn ? "reload" : "restart"} ${steady} ${applied ?? "-"} ${(watched ?? []).map(({ id }) => keyOf(id))}`,
     undo: sh`undo_unit ${name}`,
   };
 }

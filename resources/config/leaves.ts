@@ -19,7 +19,17 @@ const REGISTRY = /^[A-Za-z0-9.-]+(:\d{1,5})?$|^\[[0-9a-f:]+\](:\d{1,5})?$/;
 export const isDnsName = matches(DNS);
 
 export const dnsName = form("a DNS name (lower-case letters, digits, - and .)", "lb.example.com", isDnsName);
-export const hostName = form("a host name (lower-case letters, digits, - and .)", "node1", isDnsName);
+/** Longer ones are no label's value, and the kernel has room for 64. */
+export const hostName = form(
+  "a host name (lower-case letters, digits, - and ., at most 63)",
+  "node1",
+  (text) => isDnsName(text) && text.length <= 63,
+);
+export const certificateName = form(
+  "a DNS name or IP address",
+  "lb.example.com",
+  (text) => isDnsName(text.replace(/^\*\./, "")) || parseIp(text) !== undefined,
+);
 export const address = z
   .string()
   .min(1)
@@ -36,12 +46,12 @@ const pair = (text: string, parse: (part: string) => { family: 4 | 6 } | undefin
 export const ips = form("one IPv4 and/or one IPv6 address", '"172.16.0.2,2022::2"', (text) => pair(text, parseIp));
 export const cidrs = form("one IPv4 and/or one IPv6 range", "10.233.64.0/18,fd85:ee78:d8a6:8607::1:0/112", (text) =>
   pair(text, parseCidr),
-);
+).overwrite((text) => text.toLowerCase());
 
 export const absolutePath = form(
-  "an absolute path without ..",
+  "an absolute path without . and .. and without / at its end",
   "/var/lib/etcd",
-  (text) => text.startsWith("/") && !text.includes("\0") && !text.split("/").includes(".."),
+  matches(/^(?!.*\/\.{1,2}(?:\/|$))(?:\/[^/\0\n]+)+$/),
 );
 export const url = form(
   "an http:// or https:// address",

@@ -1,4 +1,13 @@
-import { addressesOf, expandRange, groupNames, hostsRecords, hostsWithRoles, rangeFault } from "./hosts";
+import { z } from "zod";
+import {
+  addressesOf,
+  expandRange,
+  groupNames,
+  hostsRecords,
+  hostsWithRoles,
+  rangeFault,
+  type HostsRecord,
+} from "./hosts";
 import { ipText, parseIp } from "./ip";
 import type { Path } from "./problems";
 import type { Finding, Rule } from "./rule";
@@ -289,6 +298,9 @@ function etcdHosts(spec: ClusterSpec): Finding[] {
   return table.flatMap(([wrong, finding]) => (wrong ? [finding] : []));
 }
 
+const wordsWrong = ({ address, names }: HostsRecord): string | undefined =>
+  parseIp(address) === undefined || names.length === 0 ? address : names.find((name) => !z.regexes.hostname.test(name));
+
 function freeRecords(spec: ClusterSpec): Finding[] {
   const texts: [Path, string][] = [
     [["host"], spec.host],
@@ -296,11 +308,11 @@ function freeRecords(spec: ClusterSpec): Finding[] {
   ];
   return texts.flatMap(([path, text]) =>
     hostsRecords(text)
-      .filter(({ address, names }) => parseIp(address) === undefined || names.length === 0)
+      .flatMap((record) => wordsWrong(record) ?? [])
       .slice(0, 1)
-      .map(({ address }) => ({
+      .map((word) => ({
         path,
-        message: `${address} is not a record of a hosts file; write 192.0.2.9 name.example.com`,
+        message: `${word} is not a record of a hosts file; write 192.0.2.9 name.example.com`,
       })),
   );
 }

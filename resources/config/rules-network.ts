@@ -100,6 +100,21 @@ function firstFamily(spec: ClusterSpec): Finding[] {
   });
 }
 
+/** The API server wants services to begin with the family of the address it stands at, which is the master's first. */
+function servedFamily(spec: ClusterSpec): Finding[] {
+  const [services] = servicesOf(spec);
+  const masters = new Set(groupNames(spec, "master"));
+  return spec.hosts.flatMap(({ name, address, internalAddress }, i) => {
+    const [first] = commaParts(internalAddress ?? address).map(parseIp);
+    // Where pods have both, an IPv6 address may not be the first anyway.
+    const judged = first?.family === 4 || podsOf(spec).length < 2;
+    if (!masters.has(name) || !first || !services || !judged || first.family === services.family) return [];
+    const path: Path = ["hosts", i, internalAddress === undefined ? "address" : "internalAddress"];
+    const message = `begins with IPv${first.family}, and kubeServiceCIDR with IPv${services.family}; write the same family first in both`;
+    return [{ path, because: [SERVICES], message }];
+  });
+}
+
 /** The API server takes 20 bits at most; kubeadm gives the tenth address to DNS. */
 const SERVICE_BITS = { least: 4, most: 20 };
 
@@ -203,6 +218,7 @@ export const NETWORK_RULES: readonly Rule[] = [
   { name: "cidr-families", severity: "error", check: families },
   { name: "host-families", severity: "error", check: hostFamilies },
   { name: "first-family", severity: "error", check: firstFamily },
+  { name: "served-family", severity: "error", check: servedFamily },
   { name: "service-cidr-size", severity: "error", check: serviceSize },
   { name: "node-cidr", severity: "error", check: nodeShares },
   { name: "calico", severity: "error", check: calico },

@@ -88,7 +88,7 @@ export const NOT_BUILT_RULES: readonly Rule[] = [
     check: (spec) =>
       notBuilt(spec).map(({ path, instead }) => ({
         path,
-        message: `up refuses it, and preview leaves it out: this version of kubexm makes ${instead}; write that, or kubernetes.type: none`,
+        message: `up refuses it, and preview leaves it out: this version of kubexm makes ${instead}; write that, or kubernetes.type: none where no cluster runs yet`,
       })),
   },
 ];
@@ -103,7 +103,7 @@ export const refusal = (lines: readonly string[]): UserError =>
     [
       "cluster.yaml asks for what this version cannot make yet; nothing was changed:",
       ...lines.map((line) => `  ${line}`),
-      "  or write kubernetes.type: none, to have the hosts made ready and no more",
+      "  or, where no cluster runs yet, write kubernetes.type: none, to have the hosts made ready and no more",
     ].join("\n"),
   );
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import {
   absolutePath,
+  certificateName,
   argument,
   count,
   dnsName,
@@ -57,7 +58,7 @@ export const kubernetes = z.strictObject({
     .describe("Version of Kubernetes; state it, so that a newer kubexm keeps it"),
   clusterName: dnsName.default("cluster.local").describe("DNS domain of the cluster's services"),
   apiserverCertExtraSans: z
-    .array(z.string().min(1).describe("A name or address"))
+    .array(certificateName.describe("A name or address"))
     .default([])
     .describe("More names and addresses in the API server's certificate"),
   containerRuntime: containerRuntime.prefault({}).describe("The container runtime"),

@@ -39,7 +39,7 @@ may_leave_etcd() {
   if [ -n "$url" ] && printf '%s\n' "$health" | grep -q "$url is healthy"; then others=$((others - 1)); fi
   [ "$others" -lt $(((total - 1) / 2 + 1)) ] || return 0
   say "without ${name} only $others of $((total - 1)) members of etcd would be healthy, which is no majority: the cluster would stop"
-  say "bring the others back first; if the whole cluster is to go, take those that are lost out of cluster.yaml, run up with KUBEXM_FORGET, and destroy then"
+  say "bring the others back first; if the whole cluster is to go: kubexm destroy, with KUBEXM_FORGET for those that are lost"
   [ -z "$drained" ] || say "${name} is drained and takes no new pods now; if it is to stay: kubectl uncordon ${name}"
   exit 3
 }
@@ -70,11 +70,11 @@ if [ -n "$(${kubectl} -n kube-system get configmap ${endingMark} --ignore-not-fo
   exit 0
 fi
 ${role === "master" ? etcdMember(leaving) : sh``}
-ready=$(${kubectl} get node ${name} -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null || :)
-if [ -n "$ready" ]; then
+node=$(${kubectl} get node ${name} --ignore-not-found -o 'jsonpath={.metadata.name} {.status.conditions[?(@.type=="Ready")].status}') || exit 1
+if [ -n "$node" ]; then
   gone=
   # A node that has fallen silent cannot end its pods: they count as gone soon after they were told to.
-  if [ "$ready" != True ] || [ ${lost ? "yes" : "no"} = yes ]; then gone=--skip-wait-for-delete-timeout=1; fi
+  if [ "$node" != ${`${name} True`} ] || [ ${lost ? "yes" : "no"} = yes ]; then gone=--skip-wait-for-delete-timeout=1; fi
   out=$(${kubectl} drain ${name} --ignore-daemonsets --delete-emptydir-data --timeout ${`${drain.timeout}s`} ${drain.force || lost ? ["--force"] : []} $gone 2>&1) || {
     printf '%s\n' "$out" | tail -n 8 >&2
     # Where only this API server fails, another master may do it.
@@ -85,7 +85,7 @@ if [ -n "$ready" ]; then
   drained=yes
 fi
 ${role === "master" ? sh`may_leave_etcd` : sh``}
-[ -z "$ready" ] || ${kubectl} delete node ${name} --ignore-not-found >/dev/null || exit 1
+[ -z "$node" ] || ${kubectl} delete node ${name} --ignore-not-found >/dev/null || exit 1
 ${role === "master" ? sh`leave_etcd || exit 1` : sh``}
 echo ${`${name} is no longer in the cluster`}`,
     timeout: drain.timeout + 120,

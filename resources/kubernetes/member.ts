@@ -7,7 +7,7 @@ import { etcdDirAdvice, etcdDirMayBeShared } from "../config/etcd-dir";
 import { watchControlPlane } from "./control-plane-watch";
 import { etcdctl, grepMember } from "./etcd";
 import { joinConfiguration, type JoinSettings } from "./kubeadm-config";
-import { adminConf, kubeadm, kubeadmConf, kubectl, servingMaster } from "./paths";
+import { adminConf, kubeadm, kubeadmConf, kubectl, memberId, servingMaster } from "./paths";
 import { bringCniBack, cleanKernel, memberIn, resetNode, saveKernel, setCniAside } from "./reset";
 
 export const short = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
@@ -23,9 +23,6 @@ export interface Membership extends JoinSettings {
   leftovers: "refuse" | "clean";
 }
 
-/** In its entry other steps find the file `member` with the settings it was made with, and `began` on the first. */
-export const memberId = "membership in the cluster";
-
 /** By which a cluster is known. */
 const caSum = sh`sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64`;
 
@@ -34,7 +31,7 @@ const lend = ({ name, local, masters }: Membership, itsCa: string): Command => s
 [ -s ${adminConf} ] || exit 0
 ${servingMaster(masters.length)}
 if [ ${itsCa} != "$(${caSum})" ]; then
-if ${kubectl} get node ${name} >/dev/null 2>&1; then ${kubectl} delete node ${name} >/dev/null || exit 1; fi
+${kubectl} delete node ${name} --ignore-not-found >/dev/null || exit 1
 ${
   local === undefined
     ? sh``
@@ -138,6 +135,7 @@ begin() {
 export const member = (membership: Membership): Step => ({
   id: memberId,
   want: { member: "yes" },
+  renews: `node ${membership.name}`,
   look: sh`if [ -f "$entry/member" ] && [ -s /etc/kubernetes/kubelet.conf ]; then kv member yes; else kv member no; fi
 # One of us whose record was lost; what was only begun is made anew.
 if [ ! -e "$entry/begun" ] && [ -s /etc/kubernetes/kubelet.conf ] && [ -s /etc/kubernetes/pki/ca.crt ]; then kv ca "$(${caSum})"; fi`,

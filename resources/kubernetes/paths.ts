@@ -1,10 +1,15 @@
 import { sh } from "../../provider/shell";
 
-/** Where the programs of a node stand: apart from those of packages. */
-export const kubeadm = "/usr/local/bin/kubeadm";
+/**
+ * Its programs stand apart from those of packages. A proxy of whoever logs in is not for the way to the API server, whose name
+ * it does not know, nor for the pods of the control plane, which kubeadm would hand it on to.
+ */
+export const kubeadm = sh`env ${["http", "https", "all"].flatMap((name) => [`${name}_proxy`, `${name}_proxy`.toUpperCase()]).flatMap((name) => ["-u", name])} /usr/local/bin/kubeadm`;
 export const adminConf = "/etc/kubernetes/admin.conf";
 /** What kubeadm is told on a master, kept for later changes. */
 export const kubeadmConf = "/etc/kubernetes/kubexm.yaml";
+/** In its entry other steps find the file `member` with the settings it was made with, and `began` on the first. */
+export const memberId = "membership in the cluster";
 /**
  * For the administrator, at the API server of this very master: the common endpoint may lead to one that is just going.
  * What it learns of the API is kept off root's home folder.

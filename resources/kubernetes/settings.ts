@@ -1,9 +1,9 @@
 import { sh } from "../../provider/shell";
 import type { Step } from "../../provider/step";
 import { watchControlPlane } from "./control-plane-watch";
-import { memberId, short } from "./member";
+import { short } from "./member";
 import { crictl } from "../runtime/paths";
-import { kubeadm, kubeadmConf, kubectl } from "./paths";
+import { kubeadm, kubeadmConf, kubectl, memberId } from "./paths";
 
 const manifests = sh`cat /etc/kubernetes/manifests/kube-apiserver.yaml /etc/kubernetes/manifests/kube-controller-manager.yaml /etc/kubernetes/manifests/kube-scheduler.yaml 2>/dev/null | sha256sum | cut -c1-16`;
 

@@ -1,6 +1,7 @@
+import { isIP } from "node:net";
 import * as pulumi from "@pulumi/pulumi";
 import { imagesFor, versionsFor } from "../../artifacts";
-import { commaParts, hostsOf, type ClusterHost, type ClusterSpec } from "../config";
+import { commaParts, hostsOf, isDnsName, type ClusterHost, type ClusterSpec } from "../config";
 import { ClusterDns } from "../cluster-dns";
 import { Flannel } from "../flannel";
 import { Kubeconfig } from "../kubeconfig";
@@ -62,7 +63,10 @@ function controlPlaneFor(masters: readonly Node[], { cluster, spec, addresses }:
   return pulumi.all([addresses, pulumi.all(masters.map(({ address }) => address))]).apply(([all, reached]) => {
     // kubeadm adds the addresses that a master has within the cluster.
     const inside = Object.values(all).flatMap(commaParts);
-    const outside = reached.filter((address) => !inside.includes(address));
+    // What only this machine's ssh_config knows is no name for a certificate.
+    const outside = reached.filter(
+      (address) => !inside.includes(address) && (isDnsName(address) || isIP(address) !== 0),
+    );
     return controlPlaneOf(spec, cluster, sansOf(spec, outside));
   });
 }

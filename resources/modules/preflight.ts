@@ -1,6 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
-import { askedOf, backwardsOf, ownAddress, placed } from "../preflight/questions";
+import { askedOf, backwardsOf, ownAddress, placed, placeOf } from "../preflight/questions";
 import { ClusterPreflight, Preflight } from "../preflight/components";
+import { groupNames, makesKubernetes } from "../config";
 import type { HostResult } from "../preflight/together";
 import type { Machine, Surroundings } from "./host";
 
@@ -19,7 +20,7 @@ export function checkHosts(
     ({ host }) =>
       new Preflight(
         `${cluster}-${host.name}-preflight`,
-        { host, ...askedOf(spec, host.name, addressOf), ...result },
+        { host, ...askedOf(spec, host.name, addressOf), place: placeOf(cluster, host.name), ...result },
         opts,
       ),
   );
@@ -28,7 +29,12 @@ export function checkHosts(
   if (master === undefined) return checked;
   const all = new ClusterPreflight(
     `${cluster}-preflight`,
-    { host: master.host, reach: placed(to, addressOf), results: checked.map(resultOf) },
+    {
+      host: master.host,
+      reach: placed(to, addressOf),
+      masters: makesKubernetes(spec) ? groupNames(spec, "master") : [],
+      results: checked.map(resultOf),
+    },
     opts,
   );
   return [all];

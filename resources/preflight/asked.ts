@@ -30,8 +30,10 @@ export const asked = z.object({
   arch: z.string().optional().describe("Processor architecture"),
   zone: z.string().optional().describe("Time zone"),
   moreDns: z.boolean().describe("DNS servers are added to those it has"),
+  ipv6: z.boolean().default(false).describe("Pods have IPv6, and the host forwards their packets"),
   selinux: z.string().describe("Wanted mode of SELinux"),
   firewall: z.enum(["open", "disable"]).describe("What becomes of a running firewall"),
+  place: z.string().optional().describe("Whose the host's place in a cluster is, if it has one already"),
   ignore: z.array(z.string()).default([]).describe("Checks that may fail"),
 });
 

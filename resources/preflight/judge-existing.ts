@@ -114,12 +114,23 @@ function judgeEtcdDir(seen: Seen, { etcdDir, etcdDirShared }: Asked): Verdict | 
   );
 }
 
+/** By another file, another name of the cluster or of the host: all would be taken for made, and belong to two. */
+function judgePlace({ places }: Seen, { place }: Asked): Verdict | undefined {
+  if (place === undefined || places.length === 0 || places.includes(place)) return undefined;
+  const names = places.map((owner) => owner.replace(/^KubernetesNode\./, "")).join(", ");
+  return fail(
+    `it is a node of kubexm's already: ${names}`,
+    "take it out of that cluster first (out of its groups, up); or, if it was renamed, write the old name back, take it out, run up, and add it again",
+  );
+}
+
 /** A runtime stays where a cluster is cleaned: each is judged by itself, and the graver says what is to be done. */
 export const judgeExisting: Judge = (seen, asked) => {
   if (!asked.cluster) return undefined;
   const all = remains(seen);
   const ofRuntime = ({ group }: Remains) => group === "runtime";
   const verdicts = [
+    judgePlace(seen, asked),
     judgeCluster(
       all.filter((one) => !ofRuntime(one)),
       asked,

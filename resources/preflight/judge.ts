@@ -59,6 +59,17 @@ const judgeDns: Judge = ({ nameservers, answering, canProbe }, { moreDns }) => {
     : fail(found, "correct the host's DNS servers, or list some under extra.resolves");
 };
 
+/** Whoever reaches the host over such a route would lose it in the middle of up. */
+const judgeRoute: Judge = ({ advertised }, { ipv6 }) => {
+  if (!ipv6) return undefined;
+  if (advertised.length === 0) return pass("stays");
+  const settings = advertised.map((name) => `net.ipv6.conf.${name}.accept_ra=2`).join(", ");
+  return fail(
+    `the kernel has its IPv6 default route from router advertisements (${list(advertised)}), and drops it when it forwards packets of pods`,
+    `write ${settings} into a file of /etc/sysctl.d, and load it with sysctl --system`,
+  );
+};
+
 const judgeSwap: Judge = ({ swap }) =>
   swap.length === 0
     ? pass("off")
@@ -138,6 +149,7 @@ const JUDGES: readonly (readonly [Check, Judge])[] = [
   ["existing", judgeExisting],
   ["ports", judgePorts],
   ["dns", judgeDns],
+  ["ipv6-route", judgeRoute],
   ["etcd-disk", judgeEtcdDisk],
   ["swap", judgeSwap],
   ["selinux", judgeSelinux],

@@ -1,4 +1,5 @@
 import { lines, literal, sh, type Command } from "../../provider/shell";
+import { memberId } from "../kubernetes/paths";
 import type { Asked, Reach } from "./asked";
 import { UNITS } from "./seen";
 
@@ -18,6 +19,7 @@ ${modules(asked.modules)}
 ${existing}
 ${asked.etcdDir === undefined ? sh`:` : besidesEtcd(asked.etcdDir)}
 ${network}
+${asked.ipv6 ? advertised : sh`:`}
 ${zone(asked.zone)}
 ${room(Object.keys(asked.disk))}
 ${asked.etcdDir === undefined ? sh`:` : timeDisk(asked.etcdDir)}
@@ -75,7 +77,8 @@ for f in /etc/kubernetes/*.conf /etc/kubernetes/manifests/*.yaml /var/lib/kubele
 if [ -e "$f" ]; then p left "$f"; fi; done
 for e in /var/lib/kubexm/ledger/*/id; do
 if [ -f "$e" ]; then IFS= read -r id <"$e" || :
-case $id in *kube* | *etcd* | *containerd* | *docker* | *cri* | *cni* | *isula* | *haproxy* | *nginx* | *keepalived* | *registry*) p ledger "$id" ;; esac; fi
+case $id in *kube* | *etcd* | *containerd* | *docker* | *cri* | *cni* | *isula* | *haproxy* | *nginx* | *keepalived* | *registry*) p ledger "$id" ;;
+${memberId}) for o in "${literal("${e%/id}")}"/owners/*; do [ ! -e "$o" ] || p place "${literal("${o##*/}")}"; done ;; esac; fi
 done`;
 
 /** What stands where etcd is to keep its data, and is none of it. */
@@ -99,6 +102,13 @@ while read -r k v _; do [ "$k" != nameserver ] || p nameserver "$v"; done 2>/dev
 p active "$(systemctl is-active ${UNITS} 2>/dev/null | tr '\n' ' ')"
 if [ -f /etc/ufw/ufw.conf ] && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null; then p ufw on; fi
 ${bareRules}`;
+
+/** Where a daemon listens to the advertisements, the kernel does not; where it forwards already, it has lost its routes before. */
+const advertised = sh`
+for d in /proc/sys/net/ipv6/conf/*; do
+i=${literal("${d##*/}")}; IFS= read -r v 2>/dev/null <"$d/accept_ra" && IFS= read -r k 2>/dev/null <"$d/forwarding" || continue
+case $i:$v:$k in all:* | default:*) ;; *:1:0) [ -z "$(ip -6 route show default dev "$i" proto ra 2>/dev/null)" ] || p advertised "$i" ;; esac
+done`;
 
 const zone = (name: string | undefined) => sh`
 p zone "$(readlink -f /etc/localtime)"

@@ -17,6 +17,7 @@ export const CHECKS = [
   "existing",
   "ports",
   "dns",
+  "ipv6-route",
   "reachability",
   "etcd-disk",
   "swap",

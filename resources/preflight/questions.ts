@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { commaParts, hostsWithRoles, type ClusterSpec, type HostRoles, type Role } from "../config";
+import { ownerOf } from "../../provider/arguments";
 import { etcdDirMayBeShared } from "../config/etcd-dir";
 import { nodeModules } from "../modules/node-kernel";
 import { portsFor } from "../modules/ports";
@@ -100,6 +101,9 @@ export function backwardsOf(spec: ClusterSpec): { from: string; to: Omit<Reach, 
 export const placed = <A>(reach: readonly Omit<Reach, "address">[], addressOf: (host: string) => A) =>
   reach.map((row) => ({ ...row, address: addressOf(row.host) }));
 
+/** Whom the ledger of a node of this cluster names as the owner of its place. */
+export const placeOf = (cluster: string, host: string): string => ownerOf("KubernetesNode", `${cluster}-${host}-node`);
+
 /** All that a host is asked. */
 export function askedOf<A>(spec: ClusterSpec, host: string, addressOf: (host: string) => A) {
   const { reach, ...questions } = questionsFor(spec, host);
@@ -145,6 +149,7 @@ export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reac
     ...(host?.arch !== undefined && { arch: host.arch }),
     ...(system.timezone !== undefined && { zone: system.timezone }),
     moreDns: spec.extra.resolves.length > 0,
+    ipv6: cluster && commaParts(spec.network.kubePodsCIDR).some((range) => range.includes(":")),
     selinux: system.selinux,
     firewall: system.firewall,
     ignore: [...new Set([...spec.ignorePreflight, ...(host?.ignorePreflight ?? [])])],

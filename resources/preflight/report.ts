@@ -4,7 +4,7 @@ import type { ClusterHost, ClusterSpec } from "../config";
 import { tryBackwards, withBackwards } from "./backwards";
 import type { Row } from "./checks";
 import { examine } from "./host";
-import { askedOf, backwardsOf, ownAddress, placed } from "./questions";
+import { askedOf, backwardsOf, ownAddress, placed, placeOf } from "./questions";
 import { count, gravest, inOrder, type Counts } from "./table";
 import { judgeTogether } from "./together";
 
@@ -17,14 +17,21 @@ const specOf = (host: ClusterHost) =>
   hostSpec.parse(Object.fromEntries(Object.entries(host).filter(([key]) => key in hostSpec.shape)));
 
 /** All checks of a cluster without the engine and without a state: all hosts at once. */
-export async function preflight(spec: ClusterSpec, { connect }: Pick<World, "connect">): Promise<PreflightReport> {
+export async function preflight(
+  cluster: string,
+  spec: ClusterSpec,
+  { connect }: Pick<World, "connect">,
+): Promise<PreflightReport> {
   const addresses = new Map(spec.hosts.map((host) => [host.name, ownAddress(host.internalAddress ?? host.address)]));
   const addressOf = (host: string) => addresses.get(host) ?? host;
   const { from, to } = backwardsOf(spec);
   const master = spec.hosts.find(({ name }) => name === from);
   const [examined, unreached] = await Promise.all([
     Promise.all(
-      spec.hosts.map((host) => examine(host.name, askedOf(spec, host.name, addressOf), () => connect(specOf(host)))),
+      spec.hosts.map((host) => {
+        const asked = { ...askedOf(spec, host.name, addressOf), place: placeOf(cluster, host.name) };
+        return examine(host.name, asked, () => connect(specOf(host)));
+      }),
     ),
     master === undefined ? [] : tryBackwards(() => connect(specOf(master)), placed(to, addressOf)),
   ]);

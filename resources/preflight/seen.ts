@@ -40,8 +40,12 @@ export interface Seen {
   readonly left: readonly string[];
   /** What stands beside etcd's own data in the folder of it. */
   readonly besidesEtcd: readonly string[];
+  /** Interfaces whose default route the kernel itself learned from router advertisements. */
+  readonly advertised: readonly string[];
   /** What our ledger says we made, as far as it has to do with Kubernetes. */
   readonly ledger: readonly string[];
+  /** Nodes of clusters of ours that this host is, by their owners in the ledger. */
+  readonly places: readonly string[];
   /** Absent: nothing on the host can tell. */
   readonly sockets?: readonly Socket[];
   readonly nameservers: readonly string[];
@@ -158,9 +162,11 @@ export function parseSeen(output: string, { sent, came }: { sent: number; came: 
     left: all("left"),
     besidesEtcd: all("besides"),
     ledger: all("ledger"),
+    places: all("place"),
     ...(!has("sockets") && { sockets: output.split("\n").flatMap((line) => socketOf(line) ?? []) }),
     nameservers: all("nameserver"),
     answering: all("answers"),
+    advertised: all("advertised"),
     ...(selinux !== "" && { selinux: selinux === "1" ? ("enforcing" as const) : ("permissive" as const) }),
     firewall: [...active.filter((unit) => FIREWALLS.includes(unit)), ...(has("ufw") ? ["ufw"] : [])],
     ...(has("iptables") && { iptables: one("iptables") }),

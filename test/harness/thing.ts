@@ -51,6 +51,8 @@ export function fakeWorld(remote: () => Promise<Remote>, controller = "me@here p
     },
     tell: (_urn, text, kind) => void heard.push({ kind, text }),
     forgotten: [],
+    ending: false,
+    renewed: new Set<string>(),
     controller,
   };
   return { world, heard, count };

@@ -75,6 +75,8 @@ describe("faults of hosts and of people", () => {
     connect,
     tell: (_urn: string, text: string) => void list.push(text),
     forgotten: [],
+    ending: false,
+    renewed: new Set<string>(),
     controller: "a test",
   });
   const until = async (script: string) => {

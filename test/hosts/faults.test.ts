@@ -76,7 +76,11 @@ describe("connections cut and processes killed", () => {
       const begins: number[] = [];
       const tell = () => void begins.push(proxy.counted().fromHost);
       await proxy.set(undefined);
-      await create(definitionOf("FaultBox"), { connect, tell, forgotten: [], controller: "measure" }, wanted);
+      await create(
+        definitionOf("FaultBox"),
+        { connect, tell, forgotten: [], ending: false, renewed: new Set<string>(), controller: "measure" },
+        wanted,
+      );
       const all = proxy.counted();
       await here({ verb: "delete", props: wanted });
       return { begins, all };

@@ -359,6 +359,17 @@ describe("steps on a real host", () => {
       /unit kx\.service[\s\S]*kx\.service does not run[\s\S]*its last words/,
     ],
     [
+      "a unit that ends after a while, and is started again and again, fails with its last words",
+      [
+        steps.file(
+          "/etc/systemd/system/kx.service",
+          "[Service]\nExecStart=/bin/sh -c 'sleep 1; echo its last words; exit 3'\nRestart=always\nRestartSec=0\n",
+        ),
+        steps.unit("kx.service", { running: true, steady: 3 }),
+      ],
+      /unit kx\.service[\s\S]*kx\.service does not run[\s\S]*its last words/,
+    ],
+    [
       "a program that does not run here does not take its place",
       [steps.binary("/usr/local/bin/kx", local("foreign", "\x7fELF no"), { probe: { args: [], says: "" } })],
       /path \/usr\/local\/bin\/kx[\s\S]*it does not run here/,

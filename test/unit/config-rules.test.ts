@@ -32,6 +32,12 @@ const dual = (v6Services: string): Tree => ({
   network: { kubePodsCIDR: "10.0.0.0/16,fd00::/112", kubeServiceCIDR: `10.1.0.0/16,${v6Services}` },
 });
 
+const single = (internalAddress: string, kubeServiceCIDR: string): Tree => ({
+  hosts: [{ ...hosts("m1")[0], internalAddress }],
+  roleGroups: { master: ["m1"] },
+  network: { kubePodsCIDR: kubeServiceCIDR.includes(":") ? "fd00::/112" : "10.0.0.0/16", kubeServiceCIDR },
+});
+
 /** Rule, what is changed in a sound cluster, where the fault is then told of (nothing: nowhere), what the message says. */
 const CASES: [string, Tree, string | undefined, RegExp?][] = [
   ["not-built", { network: { plugin: "calico" } }, "network.plugin", /makes flannel/],
@@ -172,6 +178,7 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
   ["hosts-records", { host: "bhy.example.com 192.0.2.7" }, "host", /bhy\.example\.com is not/],
   ["hosts-records", { dns: { dnsEtcHosts: "192.0.2.7\n" } }, "dns.dnsEtcHosts"],
   ["hosts-records", { host: "192.0.2.7 bhy.example.com" }, undefined],
+  ["hosts-records", { host: "192.0.2.7 db_1" }, "host", /^db_1 is not/],
   ["cidr-start", { network: { kubePodsCIDR: "10.233.70.0/18" } }, "network.kubePodsCIDR", /write 10\.233\.64\.0\/18/],
   ["cidr-overlap", { network: { kubeServiceCIDR: "10.233.96.0/20" } }, "network.kubeServiceCIDR", /10\.233\.64\.0\/18/],
   ["host-in-cidr", { network: { kubePodsCIDR: "192.0.0.0/16" } }, "hosts[0].address", /range of the pods/],
@@ -200,6 +207,18 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
     { ...dual("fd01::/112"), hosts: [{ ...hosts("m1")[0], internalAddress: "2001:db8::1,192.0.2.1" }] },
     "hosts[0].internalAddress",
     /write IPv4,IPv6/,
+  ],
+  ["served-family", single("2001:db8::1,192.0.2.1", "10.1.0.0/16"), "hosts[0].internalAddress", /begins with IPv6/],
+  ["served-family", single("192.0.2.1,2001:db8::1", "fd01::/112"), "hosts[0].internalAddress", /begins with IPv4/],
+  ["served-family", single("192.0.2.1,2001:db8::1", "10.1.0.0/16"), undefined],
+  [
+    "served-family",
+    {
+      ...dual("fd01::/112"),
+      network: { kubePodsCIDR: "10.0.0.0/16,fd00::/112", kubeServiceCIDR: "fd01::/112,10.1.0.0/16" },
+    },
+    "hosts[0].internalAddress",
+    /kubeServiceCIDR with IPv6/,
   ],
   ["host-families", two({ address: "m1.example.com" }, { address: "w1.example.com" }), undefined],
   [
@@ -346,4 +365,33 @@ test("every rule has a case that breaks it, and says what to write instead", () 
   );
   for (const [name, change] of CASES)
     for (const { message } of found(change, name)) assert.match(message, /write|remove/, message);
+});
+
+/** Values that one of the steps would refuse, or a program on the hosts, when half of the work is done. */
+const FORMS: [string, Tree, string][] = [
+  ["a host name of 64 characters", { hosts: hosts("m".repeat(64), "w1") }, "hosts[0].name"],
+  ["a folder that ends in /", etcd({ dataDir: "/data/etcd/" }), "etcd.dataDir"],
+  ["a folder with .", { registry: { containerdDataDir: "/data/./x" } }, "registry.containerdDataDir"],
+  [
+    "a name no certificate can have",
+    kubernetes({ apiserverCertExtraSans: ["not a name"] }),
+    "kubernetes.apiserverCertExtraSans[0]",
+  ],
+];
+
+for (const [what, change, path] of FORMS)
+  test(`${what} is told of`, () => {
+    const paths = checkSpec({ ...base, ...change }).problems.map((problem) => pathText(problem.path));
+    assert.ok(paths.includes(path), paths.join());
+  });
+
+test("ranges are kept in lower case, as the firewall's step takes them", () => {
+  const network = { kubePodsCIDR: "FD00::/112", kubeServiceCIDR: "FD01::/112" };
+  const { value } = checkSpec({
+    ...base,
+    hosts: [{ name: "m1", address: "2001:db8::1" }],
+    roleGroups: { master: ["m1"] },
+    network,
+  });
+  assert.equal(value?.network.kubePodsCIDR, "fd00::/112");
 });

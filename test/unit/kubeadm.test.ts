@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseAllDocuments } from "yaml";
+import type { Definition } from "../../provider/definition";
 import { refuseFixed } from "../../provider/lifecycle";
+import { ClusterPreflight } from "../../resources/preflight/components";
 import { KubernetesNode } from "../../resources/kubernetes-node";
 import { initConfiguration, joinConfiguration } from "../../resources/kubernetes/kubeadm-config";
 import { parseSpec, type ClusterInput } from "../../resources/config";
@@ -120,6 +122,49 @@ test("the size of nodes' shares of the pod range is settled with the cluster, wh
   assert.throws(change(undefined, "node-cidr-mask-size=25"), /nodeCidrMaskSize cannot be changed any more: nodes keep/);
   assert.throws(change("node-cidr-mask-size=25", undefined), /nodeCidrMaskSize cannot be changed any more/);
 });
+
+const host = { name: "m1", address: "192.0.2.1" };
+const ever = { drift: [], schema: 2, resource: { name: "x", urn: "x" }, host };
+/** What is to change of what was made, and the refusal. */
+const CHANGES: [string, Definition, Tree, Tree, RegExp?][] = [
+  [
+    "the first address of a master",
+    KubernetesNode.definition,
+    { role: "master", addresses: ["192.0.2.1"] },
+    { role: "master", addresses: ["198.51.100.1"] },
+    /addresses cannot be changed any more: etcd and the API server/,
+  ],
+  [
+    "a further address of a master",
+    KubernetesNode.definition,
+    { role: "master", addresses: ["192.0.2.1"] },
+    { role: "master", addresses: ["192.0.2.1", "2001:db8::1"] },
+  ],
+  [
+    "a worker's address",
+    KubernetesNode.definition,
+    { role: "worker", addresses: ["a"] },
+    { role: "worker", addresses: ["b"] },
+  ],
+  [
+    "all masters",
+    ClusterPreflight.definition,
+    { masters: ["m1", "m2"] },
+    { masters: ["m3"] },
+    /none of the masters would stay/,
+  ],
+  ["Kubernetes off the hosts", ClusterPreflight.definition, { masters: ["m1"] }, { masters: [] }, /with destroy/],
+  ["some masters", ClusterPreflight.definition, { masters: ["m1", "m2"] }, { masters: ["m3", "m2"] }],
+  ["Kubernetes onto the hosts", ClusterPreflight.definition, { masters: [] }, { masters: ["m1"] }],
+  ["a state from before masters were noted", ClusterPreflight.definition, {}, { masters: ["m1"] }],
+];
+
+for (const [what, definition, was, is, refused] of CHANGES)
+  test(`${what}: ${refused ? "refused" : "may change"} in a running cluster`, () => {
+    const change = () => refuseFixed(definition, { ...ever, ...was }, { ...ever, ...is });
+    if (refused) assert.throws(change, refused);
+    else change();
+  });
 
 const documents = (text: string) => parseAllDocuments(text).map((one) => one.toJS() as Tree);
 

@@ -19,7 +19,7 @@ function masters(kubectl: string, etcdctl = "") {
     writeFileSync(join(dir, name), `#!/bin/sh\ncd ${dir} || exit 9\ncase "$*" in\n${text}\nesac\n`);
     chmodSync(join(dir, name), 0o755);
   };
-  program("kubectl", `*configmap*) ;;\n*"get node"*) echo True ;;\n${kubectl}`);
+  program("kubectl", `*configmap*) ;;\n${kubectl}\n*"get node"*) echo n1 True ;;`);
   program("crictl", etcdctl);
   writeFileSync(join(dir, "admin.conf"), "x");
   const placed = (text: string) =>
@@ -62,6 +62,14 @@ test("an API server that fails while it drains leaves it to the next master", as
 *drain*) [ -e drains ] || { : >down; ${held}; }; echo x >>drains ;;`);
   assert.match((await letGo("worker")).text.reveal(), /no longer in the cluster/);
   assert.equal(tries("drains"), 2);
+});
+
+test("an API server that does not say whether the node is there leaves it to the next master", async () => {
+  const { letGo, tries } = masters(`*readyz*) ;;
+*"get node"*) [ -e asked ] || { : >asked; exit 1; }; echo n1 True ;;
+*drain*) echo x >>drains ;;`);
+  assert.match((await letGo("worker")).text.reveal(), /no longer in the cluster/);
+  assert.equal(tries("drains"), 1);
 });
 
 test("a majority that would be lost is a no of all masters", async () => {

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import type { Definition } from "../../provider/definition";
-import { check, diff, plan, refuseFixed, schemaVersion, type Inputs } from "../../provider/lifecycle";
+import { check, diff, plan, refuseFixed, schemaVersion, standsOnNew, type Inputs } from "../../provider/lifecycle";
 import { Secret, sh } from "../../provider/shell";
 import * as steps from "../../provider/steps";
+import { fakeWorld, never } from "../harness/thing";
 
 const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 const SUM = "a".repeat(64);
@@ -258,7 +259,8 @@ describe("plan and diff", () => {
     refuseFixed(definition, having("a"), having("04da6b54-80e4-46f7-96ec-b56ff0331ba9"));
   });
   test("of what is fixed for some values, others may change", () => {
-    const definition = { ...mixed, fixed: { mode: { values: ["0000"], reason: "closed stays closed" } } };
+    const closing = (...modes: unknown[]) => modes.includes("0000");
+    const definition = { ...mixed, fixed: { mode: { where: closing, reason: "closed stays closed" } } };
     refuseFixed(definition, stored({ mode: "0644" }), { ...base, mode: "0600" });
     for (const [was, is] of [
       ["0644", "0000"],
@@ -268,6 +270,16 @@ describe("plan and diff", () => {
         () => refuseFixed(definition, stored({ mode: was }), { ...base, mode: is }),
         /^UserError: mode cannot be changed any more: closed stays closed$/,
       );
+  });
+  test("what stands on something that was made anew is made again in the same run, and then no more", () => {
+    const { world } = fakeWorld(never);
+    const standing = { ...mixed, renewedBy: ({ mode }: Readonly<Record<string, unknown>>) => `node ${String(mode)}` };
+    const olds = { ...stored({ mode: "0600" }) };
+    assert.equal(standsOnNew(standing, world, olds), false);
+    world.renewed.add("node 0600");
+    assert.equal(standsOnNew(standing, world, olds), true);
+    assert.equal(standsOnNew(standing, world, { ...olds, mode: "0644" }), false);
+    assert.equal(standsOnNew(mixed, world, olds), false);
   });
   test("a plan that depends on the host says as what it was taken", () => {
     const definition: Definition = {

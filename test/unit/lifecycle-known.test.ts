@@ -51,6 +51,23 @@ const words: Definition = {
   },
 };
 
+test("a step that renews something says so when it was made, and not when all was as wanted", async () => {
+  const renewing: Definition = {
+    ...words,
+    steps: (given, facts) =>
+      words
+        .steps(given, facts)
+        .flat()
+        .map((step) => ({ ...step, renews: step.id })),
+  };
+  const inputs = inputsFor({ folder, words: { a: "one" } });
+  const { outs } = await create(renewing, here.world, inputs);
+  assert.equal(here.world.renewed.size, 1);
+  here.world.renewed.clear();
+  await update(renewing, here.world, outs, inputs);
+  assert.equal(here.world.renewed.size, 0);
+});
+
 describe("an update of what is known", () => {
   const saying = (all: Record<string, string>) => inputsFor({ folder, words: all });
   const changed = async (from: Record<string, string>, to: Record<string, string>, meanwhile = () => {}) => {

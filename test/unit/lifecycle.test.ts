@@ -378,6 +378,16 @@ for (let shape = 1; shape <= schemaVersion; shape++)
         assert.deepEqual(there(), []);
         noLedger();
       });
+    for (const [what, more] of [
+      ["asks no host that was given up", { forgotten: ["h1"] }],
+      ["says no farewell where all goes", { ending: true }],
+    ] as const)
+      test(what, async () => {
+        await create(thing, here.world, wanting(["a"]));
+        await remove(leaving, { ...here.world, ...more }, stored());
+        assert.doesNotMatch(here.heard.map(({ text }) => text).join("\n"), /^gone$/m);
+        assert.deepEqual(there(), []);
+      });
     test("is deleted", async () => {
       await create(thing, here.world, wanting(["a", "b"]));
       await remove(thing, here.world, stored());

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { revert } from "../../provider/engine";
 import { member, type Membership } from "../../resources/kubernetes/member";
+import { kubeadm as theirKubeadm } from "../../resources/kubernetes/paths";
 import { fakeHost, type FakeHost } from "../harness/fake-host";
 import { context, converge, raw, work } from "../harness/step-cases";
 
@@ -49,6 +51,14 @@ const join = ({ remote }: FakeHost, more: Partial<Membership> = {}) =>
   converge(remote, work("node", [member({ ...membership, ...more })]));
 const drop = ({ remote }: FakeHost) => revert(remote, "node", false, context("node"));
 const resets = ({ calls }: FakeHost) => calls().filter((call) => call.startsWith("kubeadm reset")).length;
+
+test("a proxy of whoever logs in is not for kubeadm", () => {
+  const env = { PATH: process.env["PATH"], https_proxy: "http://proxy", HTTP_PROXY: "http://proxy", KEPT: "yes" };
+  const text = theirKubeadm.text.replace("/usr/local/bin/kubeadm", "env");
+  const seen = execFileSync("sh", ["-c", text], { env, encoding: "utf8" });
+  assert.match(seen, /^KEPT=yes$/m);
+  assert.doesNotMatch(seen, /proxy/i);
+});
 
 describe("what is taken back of a node", () => {
   test("settings of the kernel that kubelet changed", () =>

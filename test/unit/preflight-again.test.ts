@@ -53,6 +53,8 @@ const world: World = {
       : Promise.resolve(remoteOf(name)),
   tell: () => undefined,
   forgotten: [],
+  ending: false,
+  renewed: new Set<string>(),
   controller: "me",
 };
 

@@ -295,3 +295,31 @@ test("every check has its part of docs/preflight.md, and no other has", () => {
   const parts = [...page.matchAll(/^### `(.*)`$/gm)].map((match) => match[1]);
   assert.deepEqual(parts, ["connect", ...CHECKS]);
 });
+
+test("whose node the host is already, and which of its interfaces the kernel listens on for routes", async () => {
+  const entry = "var/lib/kubexm/ledger/1";
+  const conf = (name: string, [acceptRa, forwarding]: readonly [number, number]) => ({
+    [`proc/sys/net/ipv6/conf/${name}/accept_ra`]: `${acceptRa}\n`,
+    [`proc/sys/net/ipv6/conf/${name}/forwarding`]: `${forwarding}\n`,
+  });
+  const files = {
+    "etc/resolv.conf": "",
+    "etc/hosts": "",
+    [`${entry}/id`]: "membership in the cluster",
+    [`${entry}/owners/KubernetesNode.prod-w1-node`]: "",
+    ...conf("all", [1, 0]),
+    ...conf("bykernel", [1, 0]),
+    ...conf("byhand", [2, 0]),
+    ...conf("bydaemon", [0, 0]),
+    ...conf("forwards", [1, 1]),
+    ...conf("without", [1, 0]),
+  };
+  const host = fakeHost(files, { ip: `case "$*" in *without*) ;; *) echo default ;; esac` });
+  try {
+    const { places, advertised } = await lookAt(host.remote, { ...questionsFor(alone, "w1"), modules: [], ipv6: true });
+    assert.deepEqual(places, ["KubernetesNode.prod-w1-node"]);
+    assert.deepEqual(advertised, ["bykernel"]);
+  } finally {
+    host.end();
+  }
+});
