@@ -306,4 +306,19 @@ describe("faults of hosts and of people", () => {
     await reverts(host, quick, renamed);
     assert.equal(await changedSince(whole, host), "");
   });
+
+  test("configuration of packages that were removed but not purged stays: of those asked for, and of those that came along", async () => {
+    await labExec(
+      host,
+      `apt-get install -yq --no-install-recommends nano nfs-common >/dev/null
+echo '# theirs' | tee -a /etc/default/rpcbind >>/etc/nanorc
+apt-get remove -yq nano rpcbind >/dev/null; apt-get purge -yq nfs-common >/dev/null`,
+    );
+    const [before, quickly] = [await snapshot(host), await quickState(host)];
+    const wanted = inputs({ packages: ["nano", "nfs-common"] });
+    await converges(host, wanted);
+    await labExec(host, "dpkg -s rpcbind | grep -q ' installed$'");
+    await reverts(host, quickly, wanted);
+    assert.equal(await changedSince(before, host), "");
+  });
 });
