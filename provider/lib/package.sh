@@ -52,12 +52,24 @@ package_turn() { # waits for the lock, saying whose it is; dpkg itself would not
 mend_packages() { # a killed dpkg leaves half-done work that stops every later call of apt
   [ "$(manager)" = apt ] || return 0
   if [ -n "$(ls /var/lib/dpkg/updates)" ] || [ -n "$(dpkg --audit)" ]; then
+    end_removals || return 1
     # What it was unpacking is unpacked anew: to remove it would leave half of its files.
     dpkg --configure -a --force-confdef --force-confold >"$L/log" 2>&1 && [ -z "$(dpkg --audit)" ] ||
       quietly $apt install --fix-broken --no-install-recommends --no-remove || return 1
   fi
   # Its working folder is cleared by the next install only, and there may be none.
   lock_holder || rm -rf /var/lib/dpkg/tmp.ci
+}
+end_removals() { # that dpkg was killed over: apt would want leave to remove others, too
+  # One half installed that need not be installed anew was being removed, whatever apt says afterwards that it wants of it.
+  half='ok half-installed'
+  end_removal --purge "s/^purge \($half\|ok half-configured\|ok unpacked\) //p" &&
+    end_removal --remove "s/^\([a-z]* $half\|deinstall ok half-configured\|deinstall ok unpacked\) //p"
+}
+end_removal() { # ACTION SED: which of the packages
+  names=$(dpkg-query -W -f '${db:Status-Want} ${db:Status-Eflag} ${db:Status-Status} ${binary:Package}\n' | sed -n "$2")
+  # shellcheck disable=SC2086
+  [ -z "$names" ] || quietly dpkg "$1" $names
 }
 # A package manager that writes to a connection which is gone would die in the middle of its work.
 quietly() { # COMMAND…: its last lines, if it fails

@@ -36,6 +36,14 @@ esac
 END
 chmod 755 /usr/bin/dpkg-deb`;
 
+/** What runs at one point of the removal of `tree` kills dpkg, once. */
+const deadlyRemoval = (script: string, point: string) => `rm -f /run/struck
+cat >/var/lib/dpkg/info/tree.${script} <<'END'
+#!/bin/sh
+[ "$1" != ${point} ] || [ -e /run/struck ] || { : >/run/struck; kill -9 $PPID; }
+END
+chmod 755 /var/lib/dpkg/info/tree.${script}`;
+
 describe("faults of hosts and of people", () => {
   let lab: Lab;
   let host: LabHost;
@@ -130,6 +138,21 @@ describe("faults of hosts and of people", () => {
     await reverts(host, quick, halfMade);
     assert.equal(await changedSince(whole, host), "");
   });
+
+  for (const [script, point, state] of [
+    ["prerm", "remove", "half-configured"],
+    ["postrm", "remove", "half-installed"],
+    ["postrm", "purge", "config-files"],
+  ] as const)
+    test(`dpkg killed in the middle of removing, where a package is ${state}: the next destroy takes the rest`, async () => {
+      const outs = await converges(host, inputs({ packages: ["tree"] }));
+      await labExec(host, deadlyRemoval(script, point));
+      const { error } = await here({ verb: "delete", props: outs });
+      assert.ok(error);
+      assert.equal((await labExec(host, "dpkg-query -W -f '${db:Status-Status}' tree")).stdout, state);
+      await reverts(host, quick, outs);
+      assert.equal(await changedSince(whole, host), "");
+    });
 
   test("the package lock held by another process: waits, names it, succeeds", async () => {
     const wanted = inputs({ packages: ["tree"] });
