@@ -47,7 +47,7 @@ package_turn() { # waits for the lock, saying whose it is; dpkg itself would not
     note "waits for the package lock held by $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null || echo a process)(pid $pid)"
     while [ $left -gt 0 ] && lock_holder; do sleep 1 && left=$((left - 1)); done
   fi
-  mend_packages
+  mend_packages && end_install
 }
 mend_packages() { # a killed dpkg leaves half-done work that stops every later call of apt
   [ "$(manager)" = apt ] || return 0
@@ -91,13 +91,17 @@ fetch_packages() { # NAME[=VERSION]…
         shift
         case $wanted in *=*) set -- "$@" "${wanted%%=*}-${wanted#*=}" ;; *) set -- "$@" "$wanted" ;; esac
       done
-      quietly dnf -y install "$@" || quietly yum -y install "$@"
+      quietly dnf -y install "$@" || {
+        code=$?
+        [ $code -le 128 ] || return $code
+        quietly yum -y install "$@"
+      }
       ;;
   esac
 }
-note_before() { # what is there before an install, so that it can be told what came; valid with the accounts
+note_before() { # NAME[=VERSION]…: what is there before an install, so that it can be told what came; valid with the accounts
   list_packages "$L/before.packages" && sed -n 's/ config-files$//p' "$L/rows" >"$L/before.configs" &&
-    account_names >"$L/rows" && sort -u "$L/rows" >"$L/before.accounts.new" &&
+    printf '%s\n' "$@" >"$L/before.asked" && account_names >"$L/rows" && sort -u "$L/rows" >"$L/before.accounts.new" &&
     grep -qx 'u root' "$L/before.accounts.new" || {
     say "what there is before an install could not be listed"
     return 1
@@ -113,14 +117,22 @@ synced() { # FILE…: those that are there, safe from a power cut
   sync -- "$@" 2>/dev/null || sync
 }
 install_packages() { # NAME[=VERSION]…
-  package_turn && note_new && note_before || return 1
+  package_turn && note_new && note_before "$@" || return 1
   if fetch_packages "$@"; then
     note_new
     return
-  fi
+  else failed=$?; fi
+  # A dnf that was killed is for the next turn.
+  [ $failed -le 128 ] || [ "$(manager)" = apt ] || return 1
   # What came is ours all the same, and what somebody else installs before the next try is not.
   if mend_packages >/dev/null 2>&1; then note_new; fi
   return 1
+}
+end_install() { # dnf knows nothing of the files it was unpacking when it was killed; with the package they are known
+  [ "$(manager)" = dnf ] && [ -f "$L/before.accounts" ] && [ -s "$L/before.asked" ] || return 0
+  # shellcheck disable=SC2046
+  set -- $(missing_of $(cat "$L/before.asked"))
+  [ $# = 0 ] || fetch_packages "$@" || note "the install of $* was cut off and cannot be ended: files of it may stay"
 }
 is_kept() { # NAME: in the version it has, by dnf's plugin or by dnf 5
   grep -qs "^!\{0,1\}$1-[0-9][0-9]*:" /etc/dnf/plugins/versionlock.list || grep -qsx "name = \"$1\"" /etc/dnf/versionlock.toml

@@ -47,6 +47,20 @@ exec /usr/bin/sort "$@"`;
     );
     host.end();
   });
+  test("a dnf that was killed while it unpacked is brought to its end, so that its files are known and go", async () => {
+    const killed = `case $*-$(ls "$ROOT/run") in *install*-*deadly*) kill -9 $$ ;; esac\n${dnf}`;
+    const host = having("bash 5.1-1\n", { dnf: killed });
+    await host.remote.run(raw(": >/run/deadly"));
+    await assert.rejects(converge(host.remote, tool));
+    await host.remote.run(raw("rm /run/deadly"));
+    await takeBack(host, "A");
+    assert.deepEqual(
+      host.calls().filter((call) => /^(dnf|yum)/.test(call)),
+      ["dnf -y install tool", "dnf -y install tool", "dnf -y --setopt=clean_requirements_on_remove=False remove tool"],
+    );
+    assert.deepEqual(installed(host), ["bash 5.1-1"]);
+    host.end();
+  });
   describe("a destroy that broke off before packages went", () => {
     const stuck = `case $*-$(ls "$ROOT/run") in *remove*-*stuck*) exit 1 ;; esac\n${dnf}`;
     const brokenOff = async () => {
