@@ -34,12 +34,17 @@ const lookFunction = (name: Command, step: Step) => sh`look_${name}() { entry=$L
 ${step.look}
 }`;
 
+const heldPiece = ({ id, brought }: Step, tell: Command) =>
+  brought
+    ? sh`entry=$L/${keyOf(id)}; if [ ! -d "$entry" ] && ${brought}; then ${tell} others; else ${tell}; fi`
+    : sh`entry=$L/${keyOf(id)}; ${tell}`;
+
 /** One script that looks at everything the works want, and at what their owners hold in the ledger. */
 export function lookScript(mark: string, works: readonly Work[]): Command {
   const parts = works.map((work, w) => {
     const looks = work.steps.map((step, s) => {
       const name = word(`${w}_${s}`);
-      const held = sh`entry=$L/${keyOf(step.id)}; tell_held ${work.owner} ${w} ${s}`;
+      const held = heldPiece(step, sh`tell_held ${work.owner} ${w} ${s}`);
       return step.bulk
         ? sh`${held}; applied_for`
         : sh`${lookFunction(name, step)}
@@ -133,10 +138,6 @@ IFS= read -r id <"$L/$key/id" || :; m undo "$id"
 release "$key" ${owner} 2>&1 || { m fail undo $? "$id"; exit 1; }
 done`;
 
-/** Its owner may have gone since the look, and have taken it along. */
-const claimPiece = (key: string, owner: string) =>
-  sh`[ -d $L/${key} ] || exit ${lookAgain}; : >$L/${key}/owners/${owner}`;
-
 interface Making {
   readonly owner: string;
   /** Checksums of the bodies that several steps need. */
@@ -173,8 +174,21 @@ function recordPiece(step: Step, s: number, owner: string): Command {
 save_${name}() { :
 ${step.save ?? nothing}
 }
+prior_${name}() { ${step.prior ?? sh`look_${name}`}; }
 undo_${name}() { printf '%s\n' ${quoted(undoText(step))}; }
-prepare_entry ${keyOf(step.id)} ${step.id} ${owner} look_${name} save_${name} undo_${name} || { m fail ${s} record; exit 1; }`;
+prepare_entry ${keyOf(step.id)} ${step.id} ${owner} prior_${name} save_${name} undo_${name} || { m fail ${s} record; exit 1; }`;
+}
+
+/** Its owner may have gone since the look, and have taken it along. */
+function claimPiece(step: Step | undefined, s: number, owner: string): Command {
+  if (!step) return nothing;
+  const entry = sh`$L/${keyOf(step.id)}`;
+  if (!step.brought) return sh`[ -d ${entry} ] || exit ${lookAgain}; : >${entry}/owners/${owner}`;
+  return lines(
+    sh`[ -d ${entry} ] || ${step.brought} || exit ${lookAgain}`,
+    recordPiece(step, s, owner),
+    sh`enter_prepared || { m fail ${s} record; exit 1; }`,
+  );
 }
 
 interface Item {
@@ -246,6 +260,9 @@ export interface Changes {
 /** What a work comes to in the end. A host keeps it, so that nobody builds on what a run that was cut off left. */
 export const madeOf = ({ steps }: Work): string => keyOf(JSON.stringify(steps.map(({ id, want }) => [id, want])));
 
+/** What a run that broke off was about to take with it at its end is not about to go any more. */
+const brokenOff = sh`"$L"/*/due`;
+
 /** One script that takes the lock, undoes what is no longer wanted, makes what differs, and looks again. */
 export function makeScript(mark: string, work: Work, changes: Changes, holder: Holder): Command {
   const chosen = work.steps.flatMap((step, s) => (changes.make.includes(s) ? [{ step, s }] : []));
@@ -262,8 +279,8 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     holder,
     nothing,
     sh`[ -z "$waited" ]${asKnown} || exit ${lookAgain}
-rm -f ${at}`,
-    ...changes.claim.map((s) => claimPiece(keyOf(work.steps[s]?.id ?? ""), work.owner)),
+rm -f ${at} ${brokenOff}`,
+    ...changes.claim.map((s) => claimPiece(work.steps[s], s, work.owner)),
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
     ...groups(chosen).map((group) => groupPiece(group, making)),
     sh`reload_units || { m fail reload $?; exit 1; }`,
@@ -275,7 +292,7 @@ rm -f ${at}`,
 /** One script that gives back everything an owner holds; `keep` drops the records and leaves the things as they are. */
 export function undoScript(mark: string, owner: string, holder: Holder, keep: boolean): Command {
   const each = keep ? sh`for key in $(owned_by ${owner}); do forget_entry "$key" ${owner}; done` : undoOwned(owner);
-  const unknown = sh`rm -f "$L/at."${owner}`;
+  const unknown = sh`rm -f "$L/at."${owner} ${brokenOff}`;
   return changing(
     mark,
     holder,

@@ -37,6 +37,10 @@ export interface Step {
   /** Says the same as `look`, but can be asked together with others of its kind. */
   readonly bulk?: { readonly kind: BulkKind; readonly name: string };
   readonly save?: Command;
+  /** Exits 0 where it came along with what somebody else wanted: there is no record of it yet, and it is to get one. */
+  readonly brought?: Command;
+  /** What was there before the first change, where that is not what a look finds. */
+  readonly prior?: Command;
   readonly make: Command;
   readonly undo: Command;
   /** If one of these differs from what `make` left, somebody else changed it since: undo keeps theirs and says so. */

@@ -27,7 +27,9 @@ bulk_package() { # NAME…
     # It says "no packages found" with 1 when some are not known; anything worse is an error.
     apt) dpkg-query -W -f '${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\n' -- "$@" 2>/dev/null || [ $? = 1 ] ;;
     *)
-      rows=$(rpm -q --qf '%{NAME} %{VERSION}-%{RELEASE} install installed\n' -- "$@") || [ $? -le $# ] || return 1
+      # Of a database that it cannot open, rpm says that nothing is installed.
+      rows=$(rpm -q --qf '%{NAME} %{VERSION}-%{RELEASE} install installed\n' -- "$@") ||
+        { [ $? -le $# ] && rpm -q rpm >/dev/null; } || return 1
       printf '%s\n' "$rows" | tell_kept
       for name; do
         case $nl$rows in *"$nl$name "*) ;; *) provided_package "$name" "$name %{VERSION}-%{RELEASE} install installed" | tell_kept ;; esac

@@ -50,8 +50,8 @@ make_one() { # NUMBER KEY: runs step_NUMBER, then look_NUMBER; what that finds i
   { made=$("look_$1") && printf '%s\nwhen=%s\n' "$made" "${up%.*}${up#*.}" >"$entry/made"; } || { printf '%s fail %s look\n' "$M" "$1" && exit 1; }
   printf '%s look 0 %s ours\n%s\n' "$M" "$1" "$made"
 }
-tell_held() { # OWNER WORK STEP: begins what is found of the thing whose entry is $entry, with whose the entry is
-  held=none
+tell_held() { # OWNER WORK STEP [HELD]: begins what is found of the thing whose entry is $entry, with whose the entry is
+  held=${4:-none}
   if [ -d "$entry" ]; then held=others; fi
   if [ -f "$entry/owners/$1" ]; then held=ours; fi
   printf '%s look %s %s %s\n' "$M" "$2" "$3" $held
@@ -102,7 +102,8 @@ release() { # KEY OWNER: undo, unless another component wants the thing too
   # The entry keeps its owner to the end, so that after a reboot in the middle the next run finds it again.
   limit=$(sed -n 's/^# seconds \([0-9][0-9]*\)$/\1/p;q' "$entry/undo")
   (cd "$entry" && timeout -k 10 "${limit:-600}" /bin/sh ./undo "$entry" 9>&-) || return
-  drop_entry "$entry"
+  # What goes at the end, together with others, keeps its record until then.
+  [ -e "$entry/due" ] || drop_entry "$entry"
 }
 drop_entry() { # ENTRY: in one move, as half an entry could not be undone
   rm -rf "$L/.gone" && mv -T "$1" "$L/.gone" && rm -rf "$L/.gone"
@@ -114,8 +115,8 @@ forget_entry() { # KEY OWNER: leave the thing as it is and drop the record
       return 0
     fi
   done
-  # The package stays, so the accounts it brought stay too.
-  case $(cat "$L/$1/id") in "package "*) rm -f "$L/accounts" ;; esac
+  id=$(cat "$L/$1/id")
+  case $id in "package "*) package_stays "${id#package }" ;; esac
   drop_entry "$L/$1"
 }
 tidy() { # after an undo: shared remains, then the ledger itself when it is empty

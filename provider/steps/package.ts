@@ -22,6 +22,8 @@ export function packages(names: readonly string[], { version, hold }: PackageOpt
     },
     look: sh`look_package ${name}`,
     bulk: { kind: "package", name },
+    brought: sh`was_brought ${name}`,
+    prior: sh`prior_package ${name}`,
     make: sh`package_is_there ${name} ${version ?? ""} || install_missing ${all}
 ${hold === undefined ? sh`:` : sh`hold_package ${name} ${hold ? "yes" : "no"}`}`,
     undo: sh`undo_package ${name} ${version === undefined ? [] : ["pinned"]}`,

@@ -36,6 +36,14 @@ esac
 END
 chmod 755 /usr/bin/dpkg-deb`;
 
+/** What runs at one point of the removal of `tree` kills dpkg, once. */
+const deadlyRemoval = (script: string, point: string) => `rm -f /run/struck
+cat >/var/lib/dpkg/info/tree.${script} <<'END'
+#!/bin/sh
+[ "$1" != ${point} ] || [ -e /run/struck ] || { : >/run/struck; kill -9 $PPID; }
+END
+chmod 755 /var/lib/dpkg/info/tree.${script}`;
+
 describe("faults of hosts and of people", () => {
   let lab: Lab;
   let host: LabHost;
@@ -132,6 +140,21 @@ describe("faults of hosts and of people", () => {
     await reverts(host, quick, halfMade);
     assert.equal(await changedSince(whole, host), "");
   });
+
+  for (const [script, point, state] of [
+    ["prerm", "remove", "half-configured"],
+    ["postrm", "remove", "half-installed"],
+    ["postrm", "purge", "config-files"],
+  ] as const)
+    test(`dpkg killed in the middle of removing, where a package is ${state}: the next destroy takes the rest`, async () => {
+      const outs = await converges(host, inputs({ packages: ["tree"] }));
+      await labExec(host, deadlyRemoval(script, point));
+      const { error } = await here({ verb: "delete", props: outs });
+      assert.ok(error);
+      assert.equal((await labExec(host, "dpkg-query -W -f '${db:Status-Status}' tree")).stdout, state);
+      await reverts(host, quick, outs);
+      assert.equal(await changedSince(whole, host), "");
+    });
 
   test("the package lock held by another process: waits, names it, succeeds", async () => {
     const wanted = inputs({ packages: ["tree"] });
@@ -307,5 +330,20 @@ describe("faults of hosts and of people", () => {
     await labExec(host, `${holds("1")}; dpkg -s tree >/dev/null`);
     await reverts(host, quick, renamed);
     assert.equal(await changedSince(whole, host), "");
+  });
+
+  test("configuration of packages that were removed but not purged stays: of those asked for, and of those that came along", async () => {
+    await labExec(
+      host,
+      `apt-get install -yq --no-install-recommends nano nfs-common >/dev/null
+echo '# theirs' | tee -a /etc/default/rpcbind >>/etc/nanorc
+apt-get remove -yq nano rpcbind >/dev/null; apt-get purge -yq nfs-common >/dev/null`,
+    );
+    const [before, quickly] = [await snapshot(host), await quickState(host)];
+    const wanted = inputs({ packages: ["nano", "nfs-common"] });
+    await converges(host, wanted);
+    await labExec(host, "dpkg -s rpcbind | grep -q ' installed$'");
+    await reverts(host, quickly, wanted);
+    assert.equal(await changedSince(before, host), "");
   });
 });

@@ -118,7 +118,7 @@ done`;
 const cases: readonly FakeCase[] = [
   {
     name: "packages: one that has another name here is found by what it provides, and goes by its own name",
-    files: { "etc/rpms": "bash\n", "etc/passwd": "", "etc/group": "" },
+    files: { "etc/rpms": "bash\nrpm\n", "etc/passwd": "root:x:0:0::/root:/bin/sh\n", "etc/group": "root:x:0:\n" },
     programs: { rpm, dnf },
     steps: stepsOf(Packages.definition, { rpms: ["bash", "old-tool", "socat"] }, rocky("9.3")),
     holds: "grep -qx new-tool /etc/rpms && grep -qx socat /etc/rpms",

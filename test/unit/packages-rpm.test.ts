@@ -2,54 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { revert } from "../../provider/engine";
 import { packages } from "../../provider/steps";
-import { fakeHost } from "../harness/fake-host";
+import { accounts, accountsTaken, dnf, having, sorted } from "../harness/fake-rpm";
 import { context, converge, differing, raw, walk, work } from "../harness/step-cases";
-
-/** etc/rpms has a line for each package: name, version, and what it cannot be without. */
-const rpm = `
-form= names= test=
-while [ $# -gt 0 ]; do
-  case $1 in --qf) form=$2 && shift ;; --test) test=yes ;; --whatprovides) exit 1 ;; -qa) names=$(cut -d' ' -f1 "$ROOT/etc/rpms") ;; -*) ;; *) names="$names $1" ;; esac
-  shift
-done
-if [ -n "$test" ]; then
-  while read -r name version needs; do
-    [ -n "$needs" ] || continue
-    case " $names " in *" $needs "*) case " $names " in *" $name "*) ;; *) printf '\\t%s is needed by (installed) %s-%s.x86_64\\n' "$needs" "$name" "$version" >&2 ;; esac ;; esac
-  done <"$ROOT/etc/rpms"
-  exit 1
-fi
-missing=0
-for name in $names; do
-  name=\${name%%-[0-9]*.x86_64}
-  line=$(grep "^$name " "$ROOT/etc/rpms") || { missing=$((missing + 1)); echo "package $name is not installed"; continue; }
-  version=$(echo "$line" | cut -d' ' -f2)
-  printf "$(printf '%s' "$form" | sed "s/%{NAME}/$name/; s/%{VERSION}/\${version%-*}/; s/%{RELEASE}/\${version#*-}/")"
-done
-exit $missing`;
-
-/** Has every version but 0.9-1; of what is asked for without one, 1.0-1. */
-const dnf = `
-drop() { grep -v "^$1 " "$ROOT/etc/rpms" >"$ROOT/new"; mv "$ROOT/new" "$ROOT/etc/rpms"; }
-verb=
-for word; do
-  case $verb-$word in
-    -install | -remove | -versionlock) verb=$word ;;
-    versionlock-add | versionlock-delete) verb=$word ;;
-    *--* | *--*=* | *-y | *-q) ;;
-    install-*-0.9-1) exit 1 ;;
-    install-*-[0-9]*) name=\${word%-*-*} && drop "$name" && echo "$name \${word#"$name"-}" >>"$ROOT/etc/rpms" ;;
-    install-*) echo "$word 1.0-1" >>"$ROOT/etc/rpms" ;;
-    remove-*) drop "$word" ;;
-    add-*) mkdir -p "$ROOT/etc/dnf/plugins"; echo "$word-0:1.0-1.*" >>"$ROOT/etc/dnf/plugins/versionlock.list" ;;
-    delete-*) sed -i "/^$word-/d" "$ROOT/etc/dnf/plugins/versionlock.list" ;;
-  esac
-done`;
-
-const files = (rpms: string) => ({ "etc/rpms": rpms, "etc/passwd": "", "etc/group": "" });
-const having = (rpms: string, more: Readonly<Record<string, string>> = {}) =>
-  fakeHost(files(rpms), { rpm, dnf, yum: "exit 1", ...more });
-const sorted = (text: string) => text.trim().split("\n").sort();
 
 describe("packages by rpm and dnf", () => {
   test("a version is asked for in dnf's words, and the one that was there comes back", async () => {
@@ -104,12 +58,35 @@ describe("packages by rpm and dnf", () => {
     assert.deepEqual(sorted(host.read("etc/rpms")), ["bash 5.1-1", "theirs 1.0-1 tool", "tool 1.0-1"]);
     host.end();
   });
+  test("of a package that stays, the accounts stay, too", async () => {
+    const bringing = `case $* in *install*tool*) echo 'tool:x:9:9::/:/bin/sh' >>"$ROOT/etc/passwd" ;; esac\n${dnf}`;
+    const host = having("bash 5.1-1\n", { dnf: bringing, ...accounts });
+    await converge(host.remote, work("A", [packages(["tool", "other"])]));
+    await host.remote.run(raw("echo 'theirs 1.0-1 tool' >>/etc/rpms"));
+    assert.deepEqual(await revert(host.remote, "A", false, context("A")), [
+      "kept package tool: theirs needs it",
+      "kept users and groups that came with packages: tool",
+    ]);
+    assert.deepEqual(accountsTaken(host.calls()), []);
+    host.end();
+  });
+  test("a database that cannot be opened is an error, to a look as to an undo", async () => {
+    const wanted = work("A", [packages(["tool"])]);
+    const host = having("bash 5.1-1\n");
+    await converge(host.remote, wanted);
+    await host.remote.run(raw(": >/run/unread"));
+    await assert.rejects(differing(host.remote, wanted), /cannot open Packages/);
+    await assert.rejects(revert(host.remote, "A", false, context("A")), /cannot open Packages/);
+    await host.remote.run(raw("rm /run/unread"));
+    await revert(host.remote, "A", false, context("A"));
+    assert.deepEqual(sorted(host.read("etc/rpms")), ["bash 5.1-1"]);
+    host.end();
+  });
   describe("an install that fails after it brought something", () => {
     const failing = `case $*-$(ls "$ROOT/run") in *install*-*broken*) echo 'dep 1.0-1' >>"$ROOT/etc/rpms"; exit 1 ;; esac\n${dnf}`;
-    const getent = 'grep "^$2:" "$ROOT/etc/$1"';
     const wanted = work("A", [packages(["tool"])]);
     const begun = async () => {
-      const host = having("bash 5.1-1\n", { dnf: failing, getent, userdel: ":" });
+      const host = having("bash 5.1-1\n", { dnf: failing, ...accounts });
       await host.remote.run(raw(": >/run/broken"));
       await assert.rejects(converge(host.remote, wanted));
       assert.deepEqual(sorted(host.read("etc/rpms")), ["bash 5.1-1", "dep 1.0-1"]);
@@ -128,7 +105,7 @@ describe("packages by rpm and dnf", () => {
       await converge(host.remote, wanted);
       await revert(host.remote, "A", false, context("A"));
       assert.deepEqual(sorted(host.read("etc/rpms")), ["bash 5.1-1", "theirs 1.0-1"]);
-      assert.ok(!host.calls().some((call) => call.startsWith("userdel")));
+      assert.deepEqual(accountsTaken(host.calls()), []);
       host.end();
     });
   });
