@@ -51,7 +51,9 @@ const urnOf = (name: string, type: string, parent: pulumi.Resource | undefined):
  * Pulumi keeps with each resource the files and lines that led to its making: here a dozen of ours, by where this machine has them.
  * They would be a fifth of the state, which Pulumi writes twice for each resource that changes, all of it.
  */
-const withoutTrace: typeof Error.prepareStackTrace = ({ name, message }) => `${name}: ${message}`;
+const withoutTrace = ({ name, message }: Error) => `${name}: ${message}`;
+/** What it is set to is put back as it was, not called. */
+const traces: { prepareStackTrace?: unknown } = Error;
 
 /** The class of a component, for programs. */
 export function resourceClass<A extends z.ZodObject>(definition: Definition<A>): ComponentClass<A> {
@@ -72,8 +74,8 @@ export function resourceClass<A extends z.ZodObject>(definition: Definition<A>):
         resource: { name, urn: urnOf(name, `pulumi-nodejs:${type}`, opts.parent) },
         __provider: loader(definition.kind),
       };
-      const { prepareStackTrace } = Error;
-      Error.prepareStackTrace = withoutTrace;
+      const { prepareStackTrace } = traces;
+      traces.prepareStackTrace = withoutTrace;
       try {
         super(`pulumi-nodejs:${type}`, name, inputs, {
           ...opts,
@@ -82,7 +84,7 @@ export function resourceClass<A extends z.ZodObject>(definition: Definition<A>):
           additionalSecretOutputs: [...(opts.additionalSecretOutputs ?? []), ...secrets, ...outputs],
         });
       } finally {
-        Error.prepareStackTrace = prepareStackTrace;
+        traces.prepareStackTrace = prepareStackTrace;
       }
     }
   };
