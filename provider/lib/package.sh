@@ -53,8 +53,12 @@ mend_packages() { # a killed dpkg leaves half-done work that stops every later c
   [ "$(manager)" = apt ] || return 0
   if [ -n "$(ls /var/lib/dpkg/updates)" ] || [ -n "$(dpkg --audit)" ]; then
     end_removals || return 1
+    configured=yes
+    dpkg --configure -a --force-confdef --force-confold >"$L/log" 2>&1 || configured=
+    # apt takes what it read in the same second for new.
+    rm -f /var/cache/apt/pkgcache.bin
     # What it was unpacking is unpacked anew: to remove it would leave half of its files.
-    dpkg --configure -a --force-confdef --force-confold >"$L/log" 2>&1 && [ -z "$(dpkg --audit)" ] ||
+    [ -n "$configured" ] && [ -z "$(dpkg --audit)" ] ||
       quietly $apt install --fix-broken --no-install-recommends --no-remove || return 1
   fi
   # Its working folder is cleared by the next install only, and there may be none.
