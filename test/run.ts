@@ -116,23 +116,24 @@ interface Done {
 
 const firstNames = ({ job, run }: Done) => `${label(job.file)} (${run.failures.map(({ name }) => name).join(", ")})`;
 
-/** The runs that count, and what a reader has to know of those that do not. */
-async function secondTries(first: readonly Done[]): Promise<{ runs: FileRun[]; told: string[] }> {
+/** The runs that count; what a reader has to know of the others stands last. */
+async function secondTries(first: readonly Done[], most: number): Promise<FileRun[]> {
   const failed = first.filter(({ run }) => run.failed > 0);
-  if (failed.length > SECOND_TRIES || stop.signal.aborted) return { runs: first.map(({ run }) => run), told: [] };
+  const chance = failed.length <= most && !stop.signal.aborted;
   const told: string[] = [];
   const runs = await inOrder(first, 1, async (one) => {
-    if (!failed.includes(one)) return one.run;
+    if (!chance || !failed.includes(one)) return one.run;
     say(`${label(one.job.file)}: failed; once more, alone`);
     const second = await runJob(one.job, undefined);
     if (second.failed === 0) told.push(`passed at the second try only: ${firstNames(one)}`);
     return second;
   });
-  return { runs, told };
+  told.forEach(say);
+  return runs;
 }
 
 /** Tells of tiers that cannot run here, and runs the files of the others, so many at once. */
-async function runTiers(chosen: readonly Chosen[], width: number, { testName, tryAgain }: How): Promise<Tally> {
+async function runTiers(chosen: readonly Chosen[], width: number, { testName, tries }: How): Promise<Tally> {
   const tallies: Tally[] = [];
   const jobs: Job[] = [];
   for (const { tier, files } of chosen) {
@@ -144,14 +145,13 @@ async function runTiers(chosen: readonly Chosen[], width: number, { testName, tr
     }
   }
   const first = await inOrder(jobs, width, async (job) => ({ job, run: await runJob(job, testName) }));
-  const { runs, told } = tryAgain ? await secondTries(first) : { runs: first.map(({ run }) => run), told: [] };
-  told.forEach(say);
-  return sum([...tallies, ...runs]);
+  return sum([...tallies, ...(await secondTries(first, tries))]);
 }
 
 interface How {
   testName: string | undefined;
-  tryAgain: boolean;
+  /** So many files that failed are run again. */
+  tries: number;
 }
 
 interface Chosen {
@@ -184,9 +184,9 @@ async function main(tierName: string | undefined, pattern: string | undefined): 
   const everything = tierName === "all" && pattern === undefined;
   const tallies = everything ? [await style()] : [];
   const quick = chosen.filter(({ tier }) => !tier.labs);
-  tallies.push(await runTiers(quick, availableParallelism(), { testName, tryAgain: false }));
+  tallies.push(await runTiers(quick, availableParallelism(), { testName, tries: 0 }));
   const labs = chosen.filter(({ tier }) => tier.labs);
-  tallies.push(await runTiers(labs, LABS_AT_ONCE, { testName, tryAgain: everything }));
+  tallies.push(await runTiers(labs, LABS_AT_ONCE, { testName, tries: everything ? SECOND_TRIES : 0 }));
   const tally = sum(tallies);
   return ran(tally) ? tally : sum([tally, failed("tests", `nothing is called ${pattern ?? tierName}`)]);
 }

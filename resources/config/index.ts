@@ -2,7 +2,7 @@ export { checkSpec, parseSpec } from "./check";
 export { addressesOf, expandRange, groupNames, hostsOf, hostsRecords, hostsWithRoles } from "./hosts";
 export type { Addresses, HostRoles, HostsRecord } from "./hosts";
 export { commaParts } from "./ip";
-export { isDnsName } from "./leaves";
+export { isCertificateName } from "./leaves";
 export { clusterName, judgeCluster, parseCluster, readCluster, tellCluster } from "./load";
 export type { ClusterFile, Judged, Told } from "./load";
 export { ConfigError, UnreadableError, problemText, type Problem } from "./problems";

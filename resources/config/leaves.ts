@@ -25,11 +25,9 @@ export const hostName = form(
   "node1",
   (text) => isDnsName(text) && text.length <= 63,
 );
-export const certificateName = form(
-  "a DNS name or IP address",
-  "lb.example.com",
-  (text) => isDnsName(text.replace(/^\*\./, "")) || parseIp(text) !== undefined,
-);
+export const isCertificateName = (text: string): boolean =>
+  isDnsName(text.replace(/^\*\./, "")) || parseIp(text) !== undefined;
+export const certificateName = form("a DNS name or IP address", "lb.example.com", isCertificateName);
 export const address = z
   .string()
   .min(1)

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import {
   absolutePath,
-  certificateName,
   argument,
+  certificateName,
   count,
   dnsName,
   featureGate,

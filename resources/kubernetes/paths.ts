@@ -4,7 +4,7 @@ import { sh } from "../../provider/shell";
  * Its programs stand apart from those of packages. A proxy of whoever logs in is not for the way to the API server, whose name
  * it does not know, nor for the pods of the control plane, which kubeadm would hand it on to.
  */
-export const kubeadm = sh`env ${["http", "https", "all"].flatMap((name) => [`${name}_proxy`, `${name}_proxy`.toUpperCase()]).flatMap((name) => ["-u", name])} /usr/local/bin/kubeadm`;
+export const kubeadm = sh`env -u http_proxy -u HTTP_PROXY -u https_proxy -u HTTPS_PROXY -u all_proxy -u ALL_PROXY /usr/local/bin/kubeadm`;
 export const adminConf = "/etc/kubernetes/admin.conf";
 /** What kubeadm is told on a master, kept for later changes. */
 export const kubeadmConf = "/etc/kubernetes/kubexm.yaml";

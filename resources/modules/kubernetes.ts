@@ -1,7 +1,6 @@
-import { isIP } from "node:net";
 import * as pulumi from "@pulumi/pulumi";
 import { imagesFor, versionsFor } from "../../artifacts";
-import { commaParts, hostsOf, isDnsName, type ClusterHost, type ClusterSpec } from "../config";
+import { commaParts, hostsOf, isCertificateName, type ClusterHost, type ClusterSpec } from "../config";
 import { ClusterDns } from "../cluster-dns";
 import { Flannel } from "../flannel";
 import { Kubeconfig } from "../kubeconfig";
@@ -64,9 +63,7 @@ function controlPlaneFor(masters: readonly Node[], { cluster, spec, addresses }:
     // kubeadm adds the addresses that a master has within the cluster.
     const inside = Object.values(all).flatMap(commaParts);
     // What only this machine's ssh_config knows is no name for a certificate.
-    const outside = reached.filter(
-      (address) => !inside.includes(address) && (isDnsName(address) || isIP(address) !== 0),
-    );
+    const outside = reached.filter((address) => !inside.includes(address) && isCertificateName(address));
     return controlPlaneOf(spec, cluster, sansOf(spec, outside));
   });
 }

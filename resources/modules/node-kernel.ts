@@ -49,7 +49,12 @@ export const nodeModules = ({ kubernetes }: Pick<ClusterSpec, "kubernetes">): st
   ...(kubernetes.proxyMode === "ipvs" ? ipvs : []),
 ];
 
-export function nodeParameters({ network }: Pick<ClusterSpec, "network">): Record<string, number> {
-  const dual = commaParts(network.kubePodsCIDR).some((cidr) => parseCidr(cidr)?.family === 6);
-  return Object.fromEntries([...parameters, ...(dual ? [ipv6] : [])].map(({ name, value }) => [name, value]));
+/** The host forwards IPv6 then. */
+export const podsHaveIpv6 = ({ network }: Pick<ClusterSpec, "network">): boolean =>
+  commaParts(network.kubePodsCIDR).some((cidr) => parseCidr(cidr)?.family === 6);
+
+export function nodeParameters(spec: Pick<ClusterSpec, "network">): Record<string, number> {
+  return Object.fromEntries(
+    [...parameters, ...(podsHaveIpv6(spec) ? [ipv6] : [])].map(({ name, value }) => [name, value]),
+  );
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { commaParts, hostsWithRoles, type ClusterSpec, type HostRoles, type Role } from "../config";
 import { ownerOf } from "../../provider/arguments";
 import { etcdDirMayBeShared } from "../config/etcd-dir";
-import { nodeModules } from "../modules/node-kernel";
+import { nodeModules, podsHaveIpv6 } from "../modules/node-kernel";
 import { portsFor } from "../modules/ports";
 import type { Asked, Reach } from "./asked";
 
@@ -149,7 +149,7 @@ export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reac
     ...(host?.arch !== undefined && { arch: host.arch }),
     ...(system.timezone !== undefined && { zone: system.timezone }),
     moreDns: spec.extra.resolves.length > 0,
-    ipv6: cluster && commaParts(spec.network.kubePodsCIDR).some((range) => range.includes(":")),
+    ipv6: cluster && podsHaveIpv6(spec),
     selinux: system.selinux,
     firewall: system.firewall,
     ignore: [...new Set([...spec.ignorePreflight, ...(host?.ignorePreflight ?? [])])],
