@@ -13,6 +13,7 @@ import { offerHostKeyAlgorithms, ping, useCertifiedKey } from "./internals";
 import type { Target } from "./target";
 
 const KEEPALIVE = { everyMs: 15_000, misses: 3 };
+const PINGS = { count: 3, patienceMs: 1_000 };
 const DIALS_AT_ONCE = 4;
 const BACKOFF = { firstMs: 150, maxMs: 2_500 };
 
@@ -20,8 +21,8 @@ const BACKOFF = { firstMs: 150, maxMs: 2_500 };
 export interface Live {
   client: Client;
   sock: Socket | Duplex;
-  /** Milliseconds for one round trip, as far as known. */
-  rttMs: number;
+  /** Milliseconds for one round trip; measured when first asked for. */
+  roundTrip: () => Promise<number>;
   closed: boolean;
   /** As the host proved it. */
   hostKey: Buffer;
@@ -134,7 +135,6 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
   });
   const client = new Client();
   let connected = forward !== undefined;
-  let rttMs = 0;
   let keyProblem: RemoteError | undefined;
   const live = liveOf(client, sock);
 
@@ -172,7 +172,6 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
     });
     sock.once("connect", () => {
       connected = true;
-      rttMs = Date.now() - started;
     });
     client.connect({
       ...configFor(target, sock, check, auth),
@@ -191,7 +190,6 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
     sock.destroy();
     throw error;
   }
-  live.rttMs = rttMs;
   keepAlive(live);
   return live;
 }
@@ -203,10 +201,11 @@ function timeoutText(connected: boolean, target: Target): string {
 
 function liveOf(client: Client, sock: Socket | Duplex): Live {
   const own = "bytesWritten" in sock ? sock : undefined;
+  let measured: Promise<number> | undefined;
   return {
     client,
     sock,
-    rttMs: 0,
+    roundTrip: () => (measured ??= bestOfPings(client)),
     closed: false,
     hostKey: Buffer.alloc(0),
     hold: (busy) => (busy ? own?.ref() : own?.unref()),
@@ -214,28 +213,37 @@ function liveOf(client: Client, sock: Socket | Duplex): Live {
   };
 }
 
+/**
+ * The shortest of three: a busy process or host makes any of them longer, the opening of the socket most of all, which the loading of
+ * modules falls into. What does not answer is far.
+ */
+async function bestOfPings(client: Client): Promise<number> {
+  let best = PINGS.patienceMs;
+  for (let i = 0; i < PINGS.count; i++) {
+    const asked = performance.now();
+    const answer = new Promise<void>((resolve) => ping(client, resolve));
+    const answered = await inTime(answer, PINGS.patienceMs, () => new Error("late")).then(
+      () => true,
+      () => false,
+    );
+    if (!answered) break;
+    best = Math.min(best, performance.now() - asked);
+  }
+  return best;
+}
+
 /** Ends a connection that is silent for some 45 s. Whatever arrives counts as a sign of life, so a full link is not cut. */
 export function keepAlive(live: Live, pace = KEEPALIVE): void {
   const { sock } = live;
   let misses = 0;
-  let asked = 0;
-  const measure = () => {
-    asked = performance.now();
-    ping(live.client, () => {
-      const ms = performance.now() - asked;
-      live.rttMs = live.rttMs === 0 ? ms : Math.min(live.rttMs, ms);
-      misses = 0;
-    });
-  };
   sock.on("data", () => {
     misses = 0;
   });
   const timer = setInterval(() => {
-    if (++misses <= pace.misses) return measure();
+    if (++misses <= pace.misses) return ping(live.client, () => (misses = 0));
     sock.destroy();
   }, pace.everyMs).unref();
   live.client.once("close", () => clearInterval(timer));
-  if (live.rttMs === 0) measure();
 }
 
 /** Logs in: at most four dials at once to one address, and new tries spread out when sshd drops us unheard. */

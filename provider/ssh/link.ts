@@ -265,5 +265,5 @@ export async function connectLink(link: Link, target: Target): Promise<void> {
 
 /** The round-trip time, dialling if need be. */
 export async function roundTrip(link: Link): Promise<number> {
-  return (await acquire(link)).rttMs;
+  return (await acquire(link)).roundTrip();
 }

@@ -11,16 +11,17 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import net from "node:net";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
 import type { ServerChannel } from "ssh2";
 import { RemoteError } from "../../provider/errors";
 import { connect, type Remote, type Upload } from "../../provider/ssh";
-import { linkTo } from "../../provider/ssh/link";
+import { close, linkTo } from "../../provider/ssh/link";
 import { resolveTarget } from "../../provider/ssh/target";
 import { sshSeat } from "../harness/ssh-seat";
-import { realShell, startServer, type ServerOptions, type TestServer } from "./ssh-server";
+import { realShell, startMute, startServer, type ServerOptions, type TestServer } from "./ssh-server";
 
 const seat = sshSeat();
 const { dir } = seat;
@@ -63,7 +64,7 @@ const far: readonly [name: string, body: Buffer][] = [
 async function farAway(server: TestServer, seat: Remote, rttMs = 50): Promise<void> {
   const live = await linkTo(resolveTarget(server.spec())).live;
   assert.ok(live && seat.name === "m1");
-  Object.defineProperty(live, "rttMs", { get: () => rttMs });
+  live.roundTrip = () => Promise.resolve(rttMs);
 }
 
 async function uploaded(to: Remote, body: Buffer, source: Upload["source"]): Promise<void> {
@@ -96,6 +97,56 @@ for (const [name, body] of far)
         server.stop();
       }
     });
+
+/** Every byte takes this long, in both directions. */
+async function delayed(to: number, ms: number) {
+  return startMute((near) => {
+    const far = net.connect(to, "127.0.0.1");
+    for (const [from, onward] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on("error", () => onward.destroy()).on("close", () => onward.destroy());
+      from.on("data", (bytes) => setTimeout(() => onward.write(bytes), ms));
+    }
+  });
+}
+
+/** How many sessions carry a big body by a connection of its own, whose process was busy when it began. */
+async function sessionsOfBig(server: TestServer, port: number): Promise<number> {
+  const spec = server.spec({ port, hostKey: server.host.public });
+  const connecting = connect(spec);
+  setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100));
+  const there = await connecting;
+  const before = server.commands.length;
+  const body = randomBytes(8 * MiB);
+  await uploaded(there, body, body);
+  await close(linkTo(resolveTarget(spec)));
+  return server.commands.length - before;
+}
+
+test("a near host gets a big body over one session", async () => {
+  const server = await startServer();
+  const found: number[] = [];
+  try {
+    // A machine that is busy all the time may really be slow to answer.
+    while (!found.includes(1) && found.length < 5) found.push(await sessionsOfBig(server, server.port));
+    assert.ok(found.includes(1), `never one: ${found.join(", ")}`);
+  } finally {
+    server.stop();
+  }
+});
+
+test("a far host gets a big body over several sessions", async () => {
+  const server = await startServer();
+  const way = await delayed(server.port, 8);
+  try {
+    assert.equal(await sessionsOfBig(server, way.port), 5);
+  } finally {
+    way.stop();
+    server.stop();
+  }
+});
 
 for (const name of ["with space", "quo'te", 'dou"ble', "$(touch hacked)", "-dash", "back\\slash", "*", "é漢🦀", ";x"])
   test(`upload to a file named ${name}`, async () => {
