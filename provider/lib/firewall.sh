@@ -4,10 +4,11 @@
 
 which_firewall() { # → $fw, with what it lets through already
   [ -z "${fw:-}" ] || return 0
-  if systemctl is-active -q firewalld; then fw=firewalld
-  elif ufw_is_on; then fw=ufw
-  elif systemctl is-active -q nftables; then fw=nftables
-  else fw=none; fi
+  # Mostly there is neither, which one question tells.
+  if ! systemctl is-active -q firewalld nftables; then fw=none
+  elif systemctl is-active -q firewalld; then fw=firewalld
+  else fw=nftables; fi
+  if [ $fw != firewalld ] && ufw_is_on; then fw=ufw; fi
   if ! read_$fw; then fw= && return 1; fi
 }
 ufw_is_on() { grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null 2>&1; }
@@ -29,7 +30,7 @@ closed_places() { # OPENING
 look_opening() { # OPENING
   which_firewall || return 1
   kv by $fw
-  if [ -z "$(closed_places "$1")" ]; then kv open yes; else kv open no; fi
+  if [ $fw = none ] || [ -z "$(closed_places "$1")" ]; then kv open yes; else kv open no; fi
 }
 save_opening() { # OPENING: where it was closed before us, among the places that there were
   fw= && which_firewall && places_$fw "$1" >places && closed_places "$1" | sed "s/^/$fw /" >closed

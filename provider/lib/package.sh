@@ -2,7 +2,8 @@
 # groups in $L/accounts; both go with the last package that needs them.
 apt="apt-get -y -q -o DPkg::Lock::Timeout=600 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold"
 
-manager() { if command -v apt-get >/dev/null 2>&1; then echo apt; else echo dnf; fi; }
+by_apt() { command -v apt-get >/dev/null 2>&1; }
+manager() { if by_apt; then echo apt; else echo dnf; fi; }
 package_rows() { # all that are known, each with its state
   case $(manager) in
     apt) dpkg-query -W -f '${Package} ${db:Status-Status}\n' ;;
@@ -50,7 +51,7 @@ package_turn() { # waits for the lock, saying whose it is; dpkg itself would not
   mend_packages && end_install
 }
 mend_packages() { # a killed dpkg leaves half-done work that stops every later call of apt
-  [ "$(manager)" = apt ] || return 0
+  by_apt || return 0
   if [ -n "$(ls /var/lib/dpkg/updates)" ] || [ -n "$(dpkg --audit)" ]; then
     end_removals || return 1
     configured=yes
@@ -127,13 +128,13 @@ install_packages() { # NAME[=VERSION]…
     return
   else failed=$?; fi
   # A dnf that was killed is for the next turn.
-  [ $failed -le 128 ] || [ "$(manager)" = apt ] || return 1
+  [ $failed -le 128 ] || by_apt || return 1
   # What came is ours all the same, and what somebody else installs before the next try is not.
   if mend_packages >/dev/null 2>&1; then note_new; fi
   return 1
 }
 end_install() { # dnf knows nothing of the files it was unpacking when it was killed; with the package they are known
-  [ "$(manager)" = dnf ] && [ -f "$L/before.accounts" ] && [ -s "$L/before.asked" ] || return 0
+  ! by_apt && [ -f "$L/before.accounts" ] && [ -s "$L/before.asked" ] || return 0
   # shellcheck disable=SC2046
   set -- $(missing_of $(cat "$L/before.asked"))
   [ $# = 0 ] || fetch_packages "$@" || note "the install of $* was cut off and cannot be ended: files of it may stay"
@@ -204,14 +205,15 @@ note_gave_way() { # like one keeper of the time to another
 }
 was_brought() { # NAME: did it come along with what we installed, without anybody asking for it
   [ -f "$L/packages" ] || return 1
-  grep -qxF -e "$1" -e "$(own_name "$1")" "$L/packages"
+  case $nl$(cat -- "$L/packages")$nl in *"$nl$1$nl"*) return 0 ;; esac
+  ! by_apt && grep -qxF -e "$(own_name "$1")" "$L/packages"
 }
 prior_package() { # NAME: its state before us
   if was_brought "$1"; then kv installed no; else look_package "$1"; fi
 }
 own_name() { # NAME: that of the package which is there for it
   name=
-  if [ "$(manager)" != apt ] && ! rpm -q -- "$1" >/dev/null 2>&1; then name=$(provided_package "$1" '%{NAME}'); fi
+  if ! by_apt && ! rpm -q -- "$1" >/dev/null 2>&1; then name=$(provided_package "$1" '%{NAME}'); fi
   printf '%s\n' "${name:-$1}"
 }
 undo_package() { # NAME [pinned]: it goes at the end of the run, together with the others

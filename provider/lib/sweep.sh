@@ -11,7 +11,7 @@ wanted_packages() { # those with an entry that stays
   done
 }
 remains() { # NAME: of a package that goes, is there anything; 2: that cannot be told
-  [ "$(manager)" = apt ] || {
+  by_apt || {
     package_is_there "$1" ''
     return
   }
@@ -122,7 +122,7 @@ sweep_packages() { # what we brought and nobody asks for any more; what others n
     sort -u "$L/gave-way" | while read -r name mark; do
       if grep -qxF -e "$name" "$L/now"; then continue; fi
       if bring_back "$name" </dev/null; then
-        if [ "$(manager)" = apt ]; then apt-mark "$mark" "$name" >/dev/null; fi
+        if by_apt; then apt-mark "$mark" "$name" >/dev/null; fi
       else note "package $name, which had to give way to ours, could not be installed again"; fi
     done
     rm -f "$L/gave-way"

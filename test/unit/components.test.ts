@@ -67,7 +67,7 @@ for word; do
       grep -vx "\${kind%%=*} \${kind#*=}" "$ROOT/fw/$layer.$zone" >"$ROOT/fw/new"; mv "$ROOT/fw/new" "$ROOT/fw/$layer.$zone" ;;
   esac
 done`;
-const firewalldOnly = 'case "$*" in "is-active -q firewalld") exit 0 ;; is-active*) exit 3 ;; esac';
+const firewalldOnly = 'case "$*" in "is-active -q firewalld"*) exit 0 ;; is-active*) exit 3 ;; esac';
 const firewalldFiles = {
   "fw/now.public": "port 22/tcp\nport 30000-32767/tcp\n",
   "fw/later.public": "port 22/tcp\n",
@@ -266,10 +266,10 @@ esac`,
     files: {
       "proc/sys/vm/overcommit_memory": "0\n",
       "proc/sys/kernel/panic": "0\n",
+      "proc/sys/kernel/osrelease": "6.1\n",
       "lib/modules/here": "",
     },
     programs: {
-      uname: "echo 6.1",
       modprobe: `case "$*" in
 -r*) rm -r "$ROOT/proc/sys/net/bridge" "$ROOT/sys/module/$3" ;;
 *) mkdir -p "$ROOT/proc/sys/net/bridge" "$ROOT/sys/module/$2" && echo 0 >"$ROOT/proc/sys/net/bridge/bridge-nf-call-iptables" ;;
