@@ -1,4 +1,4 @@
-import { driftOf, type DriftReport } from "../resources/provider.js";
+import type { DriftReport } from "../resources/provider.js";
 import { fileFlags } from "./file-flags.js";
 import { storedOf } from "./stored.js";
 
@@ -42,7 +42,9 @@ export async function driftCommand(argv: readonly string[]): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  const { resources } = await storedOf(file);
+  const storing = storedOf(file);
+  // The components load while Pulumi reads the state.
+  const [{ resources }, { driftOf }] = await Promise.all([storing, import("../resources/provider.js")]);
   const report = await driftOf(resources);
   console.log(json ? JSON.stringify(report, null, 2) : driftText(report));
   return driftCode(report);

@@ -1,3 +1,4 @@
+import "./light-sdk.js";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { codeOf, exitWith } from "./exit.js";
