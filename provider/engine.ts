@@ -19,7 +19,7 @@ import {
 } from "./script";
 import { lines, type Secret } from "./shell";
 import type { Remote } from "./ssh/remote";
-import { differences, drift, keyOf, reasonOf, type Drift, type State, type Step } from "./step";
+import { differences, drift, follows, keyOf, reasonOf, type Drift, type State, type Step } from "./step";
 
 export interface Looked {
   readonly step: Step;
@@ -200,6 +200,16 @@ async function withAnswers<T>(
   }
 }
 
+/** What differs, and what goes by it. */
+function toMake(looked: LookResult["looked"]): number[] {
+  const made = new Set<string>();
+  return looked.flatMap(({ step, found }, s) => {
+    if (differences(step, found).length === 0 && !follows(step, made)) return [];
+    made.add(step.id);
+    return [s];
+  });
+}
+
 /** Changes the host with one script, and sees that it holds. Undefined: it is not as it was thought to be; look first. */
 async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context): Promise<Applied | undefined> {
   const mark = newMark();
@@ -240,10 +250,7 @@ async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context)
  */
 export async function apply(remote: Remote, work: Work, seen: LookResult, ctx: Context): Promise<Applied> {
   const indexes = work.steps.map((_, s) => s);
-  const make = indexes.filter((s) => {
-    const item = seen.looked[s];
-    return item !== undefined && differences(item.step, item.found).length > 0;
-  });
+  const make = toMake(seen.looked);
   const claim = indexes.filter((s) => !make.includes(s) && seen.looked[s]?.held === "others");
   const steps = work.steps.filter((_, s) => make.includes(s));
   for (const { step, found } of seen.looked)

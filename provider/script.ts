@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { bulks } from "./bulk";
 import { lib, libFor, libMark, libPath } from "./lib";
 import { Command, lines, quote, sh, word, type Secret } from "./shell";
-import { keyOf, type BulkKind, type Step } from "./step";
+import { follows, keyOf, type BulkKind, type Step } from "./step";
 
 /** Marks our lines in the output, so that nothing a command prints can be taken for one. */
 export const newMark = (): string => `@${randomBytes(6).toString("hex")}`;
@@ -271,6 +271,11 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
   const making: Making = { owner: work.owner, shared, answers: changes.answers };
   const at = sh`"$L/at."${work.owner}`;
   const { known } = changes;
+  const ids = new Set(chosen.map(({ step }) => step.id));
+  // Until it is started with what is made now, also by a later run: that may be what it once was started with.
+  const unsettled = chosen
+    .filter(({ step }) => follows(step, ids))
+    .map(({ step }) => sh`rm -f "$L/${keyOf(step.id)}/applied"`);
   const asKnown = known
     ? sh` && [ "$(cat /etc/machine-id 2>/dev/null)" = ${known.machineId} ] && [ "$(cat ${at} 2>/dev/null)" = ${known.made} ]`
     : nothing;
@@ -282,6 +287,7 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
 rm -f ${at} ${brokenOff}`,
     ...changes.claim.map((s) => claimPiece(work.steps[s], s, work.owner)),
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
+    ...unsettled,
     ...groups(chosen).map((group) => groupPiece(group, making)),
     sh`reload_units || { m fail reload $?; exit 1; }`,
     sh`printf '%s\n' ${madeOf(work)} >${at}`,

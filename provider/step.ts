@@ -52,6 +52,8 @@ export interface Step {
   readonly ask?: (found: State) => Ask;
   /** A name: components that say they go by it are made again in the same run, as what they stand on is a new one. */
   readonly renews?: string;
+  /** Steps whose things it works with as they were when it began: where one is made, so is this, whatever a look says. */
+  readonly follows?: readonly string[];
   readonly shown?: Shown;
   /** Neighbours with one group are recorded together before the first of them is made. */
   readonly group?: string;
@@ -78,6 +80,9 @@ export function differences(step: Step, found: State): readonly string[] {
 const short = (value: string) => (/^[0-9a-f]{64}$/.test(value) ? value.slice(0, 12) : value);
 const show = (state: State, keys: readonly string[]) =>
   keys.map((key) => `${key}=${short(state[key] ?? "-")}`).join(" ");
+
+export const follows = ({ follows: others = [] }: Step, made: ReadonlySet<string>): boolean =>
+  others.some((id) => made.has(id));
 
 /** Why a step has nothing to do; some looks know more than that it is as wanted. */
 export function reasonOf({ want, secret }: Step, found: State): string {

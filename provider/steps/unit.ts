@@ -39,6 +39,7 @@ export function unit(name: string, { enabled, running, steady = 0, restartOn, re
       ...(runs !== "any" && { running: runs }),
       ...(applied !== undefined && { applied }),
     },
+    ...(watched && { follows: watched.map((step) => step.id) }),
     look: sh`look_unit ${name}`,
     bulk: { kind: "unit", name },
     make: sh`set_unit ${name} ${state} ${runs} ${reloadOn ? "reload" : "restart"} ${steady} ${applied ?? "-"} ${(watched ?? []).map(({ id }) => keyOf(id))}`,

@@ -42,6 +42,8 @@ const newer = local("tool2", "#!/bin/sh\necho two\n");
 const pack = tarball("pack.tgz", { "top/bin/a": "a1", "top/bin/b": "b1", "top/doc/x": "x1" });
 const pack2 = tarball("pack2.tgz", { "top/bin/a": "a2", "top/bin/c": "c2" });
 const odd = "quotes ' \" $(touch /tmp/canary) `id` \\ \t ünïcode 中文\nline two\n-dash\nno newline at the end";
+const startedWithFile =
+  'test "$(date -d "$(systemctl show -P ActiveEnterTimestamp kx.service)" +%s)" -ge "$(stat -c %Y /etc/kx/svc.conf)"';
 const conf = steps.file("/etc/kx/svc.conf", "value one\n");
 const conf2 = steps.file("/etc/kx/svc.conf", "value two\n");
 const service = steps.file(
@@ -178,16 +180,16 @@ const cases: readonly StepCase[] = [
   {
     name: "unit: of ours, with its file and configuration",
     steps: [conf, service, steps.unit("kx.service", { enabled: true, running: true, restartOn: [conf, service] })],
-    holds: "systemctl is-active kx.service && systemctl is-enabled kx.service",
+    holds: `systemctl is-active kx.service && systemctl is-enabled kx.service && ${startedWithFile}`,
     drifts: [
+      { by: "echo by hand >/etc/kx/svc.conf; systemctl restart kx.service; sleep 1.1", step: conf.id },
       { by: "systemctl stop kx.service", step: "unit kx.service" },
       { by: "systemctl disable -q kx.service", step: "unit kx.service" },
       { by: "systemctl kill -s KILL kx.service; sleep 0.3", step: "unit kx.service" },
     ],
     then: {
       steps: [conf2, service, steps.unit("kx.service", { enabled: true, running: true, restartOn: [conf2, service] })],
-      holds:
-        'systemctl is-active kx.service && grep -q two /etc/kx/svc.conf && test "$(date -d "$(systemctl show -P ActiveEnterTimestamp kx.service)" +%s)" -ge "$(stat -c %Y /etc/kx/svc.conf)"',
+      holds: `systemctl is-active kx.service && grep -q two /etc/kx/svc.conf && ${startedWithFile}`,
     },
   },
   {
