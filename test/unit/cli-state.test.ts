@@ -7,6 +7,7 @@ import {
   readFileSync,
   readdirSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -103,6 +104,28 @@ test("a lock of another machine stays, and its owner is named", () => {
     /locked by u@elsewhere, process 1, since then; if that run is dead, remove /,
   );
   assert.deepEqual(readdirSync(folder).sort(), ["1.json", "1.json.attrs"]);
+});
+
+for (const [what, name, text] of [
+  ["empty", "2.json", ""],
+  ["half there", "2.json", '{"pid":1'],
+  ["no lock at all", "2.json", "null"],
+  ["not yet renamed", "2.json.18a.tmp", ""],
+] as const)
+  test(`a lock that a kill or a full disk left stops nobody: ${what}`, () => {
+    const folder = join(dir, ".pulumi", "locks", STACK);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, name), text);
+    assert.deepEqual(clearDeadLocks(dir, STACK), [
+      "removed a lock that a killed run, or a full disk, left half written",
+    ]);
+    assert.deepEqual(readdirSync(folder), []);
+  });
+
+test("a lock that another machine was about to rename is its own", () => {
+  const folder = lock({ pid: 1, hostname: "elsewhere" });
+  renameSync(join(folder, "1.json"), join(folder, "1.json.18a.tmp"));
+  assert.throws(() => clearDeadLocks(dir, STACK), /locked by u@elsewhere/);
 });
 
 test("no lock, nothing to say", () => {
