@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import type { ProjectSettings } from "@pulumi/pulumi/automation";
 import { UserError, codeOf } from "../toolchain/errors.js";
 import { RUN_MARK } from "./stale.js";
+import { holdsSomething, isKnown, stateFile } from "./state-file.js";
 
 export const PROJECT: ProjectSettings = {
   name: "kubexm",
@@ -37,13 +38,23 @@ export interface Home {
   logs: string;
 }
 
-/** `.kubexm/<cluster>` here or, if only that one has a state, beside the cluster file: the same file must find the same state. */
+const stateIn = (dir: string) => join(dir, "state");
+
+/**
+ * `.kubexm/<cluster>` here or, if only that one has a state, beside the cluster file: the same file must find the same state. Of two
+ * the one where something was made, as a look from elsewhere leaves an empty one.
+ */
 export function homeOf(cluster: string, file: string, cwd = process.cwd()): Home {
-  const places = [cwd, dirname(resolve(cwd, file))].map((place) => join(place, ".kubexm", cluster));
-  const dir = places.find((place) => existsSync(join(place, "state"))) ?? join(cwd, ".kubexm", cluster);
+  const here = join(cwd, ".kubexm", cluster);
+  const places = [...new Set([here, join(dirname(resolve(cwd, file)), ".kubexm", cluster)])];
+  const stack = process.env["PULUMI_STACK"] || cluster;
+  const stateOf = (place: string) => stateFile(stateIn(place), PROJECT.name, stack);
+  const known = places.filter((place) => isKnown(stateOf(place)));
+  const dir =
+    (known.length > 1 ? known.find((place) => holdsSomething(stateOf(place))) : undefined) ?? known[0] ?? here;
   return {
     dir,
-    state: join(dir, "state"),
+    state: stateIn(dir),
     passphrase: join(dir, "passphrase"),
     work: join(dir, "pulumi"),
     logs: join(dir, "logs"),

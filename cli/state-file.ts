@@ -4,9 +4,13 @@ import { join } from "node:path";
 /** Pulumi packs its files when the user asks it to (PULUMI_DIY_BACKEND_GZIP). */
 const PACKED = [".gz", ".zst"];
 
-interface Checkpoint {
-  checkpoint?: { latest?: { pending_operations?: unknown[] } };
+interface Latest {
+  resources?: unknown[];
+  pending_operations?: unknown[];
 }
+
+const latestIn = (file: string): Latest =>
+  (JSON.parse(readFileSync(file, "utf8")) as { checkpoint?: { latest?: Latest } }).checkpoint?.latest ?? {};
 
 /** A stack may be named with its organisation and project, which a file backend knows by one name only. */
 export const shortName = (stack: string) => stack.slice(stack.lastIndexOf("/") + 1);
@@ -23,6 +27,16 @@ export const isKnown = (file: string) => existsSync(file) || isPacked(file);
 export function mayBePending(file: string): boolean {
   if (isPacked(file)) return true;
   if (!existsSync(file)) return false;
-  const { checkpoint } = JSON.parse(readFileSync(file, "utf8")) as Checkpoint;
-  return (checkpoint?.latest?.pending_operations ?? []).length > 0;
+  return (latestIn(file).pending_operations ?? []).length > 0;
+}
+
+/** Whether anything was made; a preview or a set value leaves a state of nothing. What cannot be told counts. */
+export function holdsSomething(file: string): boolean {
+  if (!existsSync(file)) return isPacked(file);
+  try {
+    const { resources = [], pending_operations: pending = [] } = latestIn(file);
+    return resources.length + pending.length > 0;
+  } catch {
+    return true;
+  }
 }

@@ -232,14 +232,31 @@ for (const [what, files, known, asked] of [
     assert.deepEqual([isKnown(file), mayBePending(file)], [known, asked]);
   });
 
-test("the home is here, or beside the file where only that one has a state", () => {
-  const there = join(dir, "there");
-  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(dir, ".kubexm", "c"));
-  mkdirSync(join(there, ".kubexm", "c", "state"), { recursive: true });
-  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(there, ".kubexm", "c"));
-  mkdirSync(join(dir, ".kubexm", "c", "state"), { recursive: true });
-  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(dir, ".kubexm", "c"));
-});
+const made = JSON.stringify({ checkpoint: { latest: { resources: [{}] } } });
+const nothing = JSON.stringify({ checkpoint: { latest: {} } });
+
+for (const [what, here, there, want] of [
+  ["nowhere", undefined, undefined, "here"],
+  ["beside the file only", undefined, made, "there"],
+  ["beside the file, and a look from here left folders", "", made, "there"],
+  ["beside the file, and a preview from here left one of nothing", nothing, made, "there"],
+  ["in both", made, made, "here"],
+  ["here, one of nothing beside the file", made, nothing, "here"],
+  ["of nothing in both", nothing, nothing, "here"],
+  ["here, and it cannot be read", "{", made, "here"],
+] as const)
+  test(`the home of a cluster whose state is ${what}`, () => {
+    const places = { here: dir, there: join(dir, "there") };
+    const put = (folder: string, text: string | undefined) => {
+      if (text === undefined) return;
+      const stacks = join(folder, ".kubexm", "c", "state", ".pulumi", "stacks", "kubexm");
+      mkdirSync(stacks, { recursive: true });
+      if (text !== "") writeFileSync(join(stacks, "c.json"), text);
+    };
+    put(places.here, here);
+    put(places.there, there);
+    assert.equal(homeOf("c", join(places.there, "cluster.yaml"), dir).dir, join(places[want], ".kubexm", "c"));
+  });
 
 const toolEnv = { PULUMI_HOME: "/tool", PATH: "/tool/bin" };
 
