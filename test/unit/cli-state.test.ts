@@ -309,9 +309,22 @@ for (const [what, user, want, passphraseMade] of [
   [
     "a passphrase file of the user's",
     { PULUMI_CONFIG_PASSPHRASE_FILE: "/p" },
-    { PULUMI_CONFIG_PASSPHRASE_FILE: undefined },
+    { PULUMI_CONFIG_PASSPHRASE_FILE: "/p" },
     false,
   ],
+  [
+    "a passphrase file as seen from here",
+    { PULUMI_CONFIG_PASSPHRASE_FILE: "p" },
+    { PULUMI_CONFIG_PASSPHRASE_FILE: join(process.cwd(), "p") },
+    false,
+  ],
+  [
+    "a passphrase file as seen from here, with a backend of the user's",
+    { PULUMI_CONFIG_PASSPHRASE_FILE: "p", PULUMI_BACKEND_URL: "s3://b" },
+    { PULUMI_CONFIG_PASSPHRASE_FILE: join(process.cwd(), "p") },
+    false,
+  ],
+  ["the name of no passphrase file, as none", { PULUMI_CONFIG_PASSPHRASE_FILE: "" }, {}, true],
   [
     "a backend of the user's, with the user's login",
     { PULUMI_BACKEND_URL: "s3://b" },
@@ -344,6 +357,19 @@ for (const [what, user, want, passphraseMade] of [
     for (const [name, value] of Object.entries(want)) assert.equal(env[name], value, name);
     if (what.startsWith("a file backend")) assert.equal(state, join(process.cwd(), "x"));
     assert.equal(existsSync(home.passphrase), passphraseMade);
+  });
+
+for (const [what, stacks, length] of [
+  ["before there is a state: made anew", false, 43],
+  ["of a state, which was encrypted with that: kept", true, 0],
+] as const)
+  test(`an empty passphrase, as a full disk leaves it, ${what}`, () => {
+    const home = homeOf("c", "cluster.yaml", dir);
+    mkdirSync(stacks ? join(home.state, ".pulumi", "stacks") : home.dir, { recursive: true });
+    writeFileSync(home.passphrase, "");
+    prepare(home, toolEnv, {});
+    assert.equal(statSync(home.passphrase).size, length);
+    assert.deepEqual(readdirSync(home.dir).sort(), ["logs", "passphrase", "pulumi", "state"]);
   });
 
 test("a lost passphrase is told before Pulumi fails on it", () => {
