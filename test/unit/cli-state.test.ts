@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { hostname, tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { once } from "node:events";
 import { after, beforeEach, test } from "node:test";
 import { claim } from "../../cli/claim.js";
@@ -230,6 +230,18 @@ for (const [what, files, known, asked] of [
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
     const file = stateFile(dir, "kubexm", "organization/kubexm/s");
     assert.deepEqual([isKnown(file), mayBePending(file)], [known, asked]);
+  });
+
+for (const [what, bak, told] of [
+  ["with the one before it", true, /s\.json is damaged .*: put the one before it, .*\/s\.json\.bak, in its place/],
+  ["with none before it", false, /s\.json is damaged .*: put it back from a backup$/],
+] as const)
+  test(`a state that was emptied is named, and the way out: ${what}`, () => {
+    const file = stateFile(dir, "kubexm", "s");
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, "");
+    if (bak) writeFileSync(`${file}.bak`, pending());
+    assert.throws(() => mayBePending(file), told);
   });
 
 const made = JSON.stringify({ checkpoint: { latest: { resources: [{}] } } });
