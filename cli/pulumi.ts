@@ -2,6 +2,7 @@ import "./light-sdk.js";
 import { appendFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { type EngineEvent, LocalWorkspace, type PulumiFn } from "@pulumi/pulumi/automation";
+import { messageOf } from "../toolchain/errors.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
 import { agreed, refuseUnasked } from "./agree.js";
 import { claim } from "./claim.js";
@@ -64,6 +65,19 @@ function passSignals(pulumi: Engine): { signal(): keyof typeof EXIT | undefined;
 /** Flags that leave something of what there is. */
 const PARTS = ["target", "exclude", "excludeProtected"] as const;
 
+/** A log that cannot be written is told once, and takes no other word with it. */
+export function logTo(path: string, tell = say): (entry: Record<string, unknown>) => void {
+  let told = false;
+  return (entry) => {
+    try {
+      appendFileSync(path, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`, { mode: 0o600 });
+    } catch (error) {
+      if (!told) tell(`the log cannot be written: ${messageOf(error)}`);
+      told = true;
+    }
+  };
+}
+
 const silent: Screen = { print: () => undefined, live: () => undefined, end: () => undefined };
 
 /** The stack's only output is too long and too secret for a terminal: it is a file. */
@@ -105,8 +119,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     verb,
     plan,
     screen: quiet ? silent : screen(),
-    log: (entry) =>
-      appendFileSync(log, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`, { mode: 0o600 }),
+    log: logTo(log),
   });
   try {
     if (!plan) await mend(home, backend, stack, pulumi);
