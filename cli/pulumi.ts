@@ -26,7 +26,7 @@ export interface Job {
   refused?: Error;
 }
 
-const EXIT = { ok: 0, failed: 1, SIGINT: 130, SIGTERM: 143 } as const;
+const EXIT = { ok: 0, failed: 1, SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 
 const lockPath = (stack: string) => `organization/${PROJECT.name}/${shortName(stack)}`;
 
@@ -50,16 +50,26 @@ async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: 
   say("a killed run left operations half done; they are taken up again");
 }
 
+type Stop = "SIGHUP" | "SIGINT" | "SIGTERM";
+
 /** The first signal stops gracefully, the second at once, the third kills. */
-function passSignals(pulumi: Engine): { signal(): keyof typeof EXIT | undefined; off(): void } {
-  let first: "SIGINT" | "SIGTERM" | undefined;
-  const handler = (signal: NodeJS.Signals) => {
-    if (first === undefined) say("stopping: the steps at work are finished first; once more to stop at once");
-    first ??= signal === "SIGTERM" ? "SIGTERM" : "SIGINT";
+export function passSignals(pulumi: Pick<Engine, "interrupt">, tell = say) {
+  let first: Stop | undefined;
+  const handler = (signal: Stop) => {
+    // The shell and the kernel each tell of a terminal that is gone.
+    if (signal === "SIGHUP" && first !== undefined) return;
+    if (first === undefined) tell("stopping: the steps at work are finished first; once more to stop at once");
+    first ??= signal;
     pulumi.interrupt();
   };
-  process.on("SIGINT", handler).on("SIGTERM", handler);
-  return { signal: () => first, off: () => void process.off("SIGINT", handler).off("SIGTERM", handler) };
+  const signals: readonly Stop[] = ["SIGINT", "SIGTERM", "SIGHUP"];
+  for (const signal of signals) process.on(signal, handler);
+  return {
+    signal: () => first,
+    off() {
+      for (const signal of signals) process.off(signal, handler);
+    },
+  };
 }
 
 /** Flags that leave something of what there is. */
