@@ -6,7 +6,7 @@ import { UserError } from "../provider/errors";
 import { cacheDir } from "../toolchain/cache";
 import { NothingGoodError, firstGood } from "../toolchain/download";
 import { codeOf } from "../toolchain/errors";
-import { HttpError, UselessError, getText } from "../toolchain/http";
+import { HttpError, UselessError, getText, openUrl } from "../toolchain/http";
 import { bare, pinned, presetMirrors, upstream, type FileId } from "./catalogue";
 import { readCa } from "./fetch";
 import { localPath } from "./local-path";
@@ -122,7 +122,7 @@ export async function sourcesFor(
   const read = reader();
 
   const ask = async (key: string, what: string, addresses: readonly Address[], file: string) => {
-    const asked = addresses.map(({ url }) => url);
+    const asked = addresses.map(({ url }) => openUrl(url));
     const known = record[key];
     if (known?.sha256 && known.asked.join() === asked.join()) return known.sha256;
     const sha256 = await read(what, addresses, file);

@@ -14,7 +14,7 @@ import { getText } from "../toolchain/http.js";
 import { run } from "../toolchain/process.js";
 import { showing } from "../toolchain/progress.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
-import { codeOf, exitWith } from "./exit.js";
+import { codeOf, exitWith, outliveReaders } from "./exit.js";
 import { type PulumiVerb, pulumiArguments } from "./flags.js";
 import { homeOf } from "./home.js";
 import { clusterJob, stateJob } from "./job.js";
@@ -265,4 +265,7 @@ async function demo(argv: readonly string[]): Promise<number> {
   return args.down ? down() : up(args);
 }
 
-if (require.main === module) void codeOf(() => demo(process.argv.slice(2))).then(exitWith);
+if (require.main === module) {
+  outliveReaders();
+  void codeOf(() => demo(process.argv.slice(2))).then(exitWith);
+}

@@ -5,6 +5,7 @@ import { signalAll } from "./stale.js";
 
 const HALF_WRITTEN =
   "a run that was killed left the state half written; kubexm up puts that right, and goes on from there";
+const DAMAGED = "the state is damaged and cannot be read; where it is a folder here, kubexm up tells what to do";
 const OTHER_PASSPHRASE =
   "the state is encrypted with another passphrase: put the file `passphrase` beside it back, or correct PULUMI_CONFIG_PASSPHRASE";
 
@@ -12,6 +13,7 @@ const OTHER_PASSPHRASE =
 function words(code: number | undefined, said: string): string {
   if (code === undefined) return "Pulumi was killed; the next run goes on from here";
   if (said.includes("failed to load checkpoint: EOF")) return HALF_WRITTEN;
+  if (said.includes("failed to load checkpoint: place ")) return `${DAMAGED} (${said})`;
   return said.includes("incorrect passphrase") ? OTHER_PASSPHRASE : said.replaceAll(/^error: /gm, "");
 }
 

@@ -1,11 +1,22 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { ProjectSettings } from "@pulumi/pulumi/automation";
 import { UserError, codeOf } from "../toolchain/errors.js";
 import { RUN_MARK } from "./stale.js";
+import { holdsSomething, isKnown, stateFile } from "./state-file.js";
 
 export const PROJECT: ProjectSettings = {
   name: "kubexm",
@@ -37,13 +48,23 @@ export interface Home {
   logs: string;
 }
 
-/** `.kubexm/<cluster>` here or, if only that one has a state, beside the cluster file: the same file must find the same state. */
+const stateIn = (dir: string) => join(dir, "state");
+
+/**
+ * `.kubexm/<cluster>` here or, if only that one has a state, beside the cluster file: the same file must find the same state. Of two
+ * the one where something was made, as a look from elsewhere leaves an empty one.
+ */
 export function homeOf(cluster: string, file: string, cwd = process.cwd()): Home {
-  const places = [cwd, dirname(resolve(cwd, file))].map((place) => join(place, ".kubexm", cluster));
-  const dir = places.find((place) => existsSync(join(place, "state"))) ?? join(cwd, ".kubexm", cluster);
+  const here = join(cwd, ".kubexm", cluster);
+  const places = [...new Set([here, join(dirname(resolve(cwd, file)), ".kubexm", cluster)])];
+  const stack = process.env["PULUMI_STACK"] || cluster;
+  const stateOf = (place: string) => stateFile(stateIn(place), PROJECT.name, stack);
+  const known = places.filter((place) => isKnown(stateOf(place)));
+  const dir =
+    (known.length > 1 ? known.find((place) => holdsSomething(stateOf(place))) : undefined) ?? known[0] ?? here;
   return {
     dir,
-    state: join(dir, "state"),
+    state: stateIn(dir),
     passphrase: join(dir, "passphrase"),
     work: join(dir, "pulumi"),
     logs: join(dir, "logs"),
@@ -71,19 +92,47 @@ function linkPackages(work: string): void {
   link(dirname(require.resolve("@pulumi/pulumi/package.json")), join(modules, "@pulumi", "pulumi"));
 }
 
+/** What file systems say that have no hard links. */
+const NO_LINKS = ["EPERM", "ENOTSUP", "ENOSYS"];
+
+/** A whole one or none: what a full disk or a power cut left of one would encrypt with little or nothing. */
+function writePassphrase(path: string): void {
+  const fresh = `${path}.tmp-${process.pid}`;
+  rmSync(fresh, { force: true });
+  try {
+    writeFileSync(fresh, randomBytes(32).toString("base64url"), { mode: 0o600, flag: "wx", flush: true });
+    // Not by rename: of two runs that come at once, the second takes the passphrase of the first.
+    linkSync(fresh, path);
+  } catch (error) {
+    if (NO_LINKS.includes(codeOf(error) ?? "")) renameSync(fresh, path);
+    else if (codeOf(error) !== "EEXIST") throw error;
+  } finally {
+    rmSync(fresh, { force: true });
+  }
+}
+
 function makePassphrase({ passphrase, state }: Home): void {
-  if (existsSync(passphrase)) return;
-  if (existsSync(join(state, ".pulumi", "stacks")))
+  const begun = existsSync(join(state, ".pulumi", "stacks"));
+  const size = statSync(passphrase, { throwIfNoEntry: false })?.size;
+  if (size !== undefined && (size > 0 || begun)) return;
+  if (begun)
     throw new UserError(
       `${passphrase} is missing and the state beside it is encrypted with it: put the file back, or set PULUMI_CONFIG_PASSPHRASE`,
     );
-  writeFileSync(passphrase, randomBytes(32).toString("base64url"), { mode: 0o600, flag: "wx" });
+  rmSync(passphrase, { force: true });
+  writePassphrase(passphrase);
 }
 
 type Env = Record<string, string | undefined>;
 
+/** An empty passphrase is one; the name of no file is not. */
 const hasPassphrase = (env: Env) =>
-  env["PULUMI_CONFIG_PASSPHRASE"] !== undefined || env["PULUMI_CONFIG_PASSPHRASE_FILE"] !== undefined;
+  env["PULUMI_CONFIG_PASSPHRASE"] !== undefined || Boolean(env["PULUMI_CONFIG_PASSPHRASE_FILE"]);
+
+/** The file that the user names, as seen from the user's folder: Pulumi runs in another one. */
+function passphraseFile({ PULUMI_CONFIG_PASSPHRASE_FILE: file }: Env): Env {
+  return file ? { PULUMI_CONFIG_PASSPHRASE_FILE: resolve(file) } : {};
+}
 
 /** A file:// address as Pulumi reads it from its own folder, made absolute. */
 function absoluteFileUrl(url: string, cwd: string): string {
@@ -110,6 +159,7 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
   linkPackages(home.work);
   const common: Env = {
     ...pulumiEnv,
+    ...passphraseFile(user),
     PULUMI_PARALLEL: user["PULUMI_PARALLEL"] ?? PARALLEL,
     // What the user says comes last, and so counts.
     NODE_OPTIONS: [...NODE_OPTIONS, user["NODE_OPTIONS"] ?? ""].join(" ").trim(),

@@ -1,7 +1,7 @@
 import "./light-sdk.js";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { codeOf, exitWith } from "./exit.js";
+import { codeOf, exitWith, outliveReaders } from "./exit.js";
 import { PULUMI_VERBS, type PulumiVerb, flagsHelp, pulumiArguments } from "./flags.js";
 import { UsageError } from "../toolchain/errors.js";
 
@@ -118,4 +118,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   });
 }
 
-if (require.main === module) void main(process.argv.slice(2)).then(exitWith);
+if (require.main === module) {
+  outliveReaders();
+  void main(process.argv.slice(2)).then(exitWith);
+}

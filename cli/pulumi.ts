@@ -2,6 +2,7 @@ import "./light-sdk.js";
 import { appendFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { type EngineEvent, LocalWorkspace, type PulumiFn } from "@pulumi/pulumi/automation";
+import { messageOf } from "../toolchain/errors.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
 import { agreed, refuseUnasked } from "./agree.js";
 import { claim } from "./claim.js";
@@ -25,7 +26,7 @@ export interface Job {
   refused?: Error;
 }
 
-const EXIT = { ok: 0, failed: 1, SIGINT: 130, SIGTERM: 143 } as const;
+const EXIT = { ok: 0, failed: 1, SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 
 const lockPath = (stack: string) => `organization/${PROJECT.name}/${shortName(stack)}`;
 
@@ -49,20 +50,43 @@ async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: 
   say("a killed run left operations half done; they are taken up again");
 }
 
+type Stop = "SIGHUP" | "SIGINT" | "SIGTERM";
+
 /** The first signal stops gracefully, the second at once, the third kills. */
-function passSignals(pulumi: Engine): { signal(): keyof typeof EXIT | undefined; off(): void } {
-  let first: "SIGINT" | "SIGTERM" | undefined;
-  const handler = (signal: NodeJS.Signals) => {
-    if (first === undefined) say("stopping: the steps at work are finished first; once more to stop at once");
-    first ??= signal === "SIGTERM" ? "SIGTERM" : "SIGINT";
+export function passSignals(pulumi: Pick<Engine, "interrupt">, tell = say) {
+  let first: Stop | undefined;
+  const handler = (signal: Stop) => {
+    // The shell and the kernel each tell of a terminal that is gone.
+    if (signal === "SIGHUP" && first !== undefined) return;
+    if (first === undefined) tell("stopping: the steps at work are finished first; once more to stop at once");
+    first ??= signal;
     pulumi.interrupt();
   };
-  process.on("SIGINT", handler).on("SIGTERM", handler);
-  return { signal: () => first, off: () => void process.off("SIGINT", handler).off("SIGTERM", handler) };
+  const signals: readonly Stop[] = ["SIGINT", "SIGTERM", "SIGHUP"];
+  for (const signal of signals) process.on(signal, handler);
+  return {
+    signal: () => first,
+    off() {
+      for (const signal of signals) process.off(signal, handler);
+    },
+  };
 }
 
 /** Flags that leave something of what there is. */
 const PARTS = ["target", "exclude", "excludeProtected"] as const;
+
+/** A log that cannot be written is told once, and takes no other word with it. */
+export function logTo(path: string, tell = say): (entry: Record<string, unknown>) => void {
+  let told = false;
+  return (entry) => {
+    try {
+      appendFileSync(path, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`, { mode: 0o600 });
+    } catch (error) {
+      if (!told) tell(`the log cannot be written: ${messageOf(error)}`);
+      told = true;
+    }
+  };
+}
 
 const silent: Screen = { print: () => undefined, live: () => undefined, end: () => undefined };
 
@@ -105,8 +129,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     verb,
     plan,
     screen: quiet ? silent : screen(),
-    log: (entry) =>
-      appendFileSync(log, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`, { mode: 0o600 }),
+    log: logTo(log),
   });
   try {
     if (!plan) await mend(home, backend, stack, pulumi);

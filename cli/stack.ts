@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { clusterName, readCluster } from "../resources/config/index.js";
@@ -19,6 +19,7 @@ export async function place(cluster: string, file: string) {
   const home = homeOf(cluster, file);
   const backend = prepare(home, env);
   const project = join(home.work, "Pulumi.yaml");
-  if (!existsSync(project)) writeFileSync(project, stringify(PROJECT));
+  // Empty: the disk was full when a run made it anew.
+  if (!statSync(project, { throwIfNoEntry: false })?.size) writeFileSync(project, stringify(PROJECT));
   return { bin, home, backend, version, stack: process.env["PULUMI_STACK"] || cluster };
 }

@@ -5,30 +5,41 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../toolchain/errors.js";
 import { pidLives } from "./claim.js";
 
-interface Lock {
-  path: string;
+interface Owner {
   pid: number;
   username: string;
   hostname: string;
   timestamp: string;
 }
 
+interface Lock {
+  path: string;
+  /** None where it is only half there. */
+  owner?: Owner;
+}
+
 const STRAY_GRACE_MS = 60_000;
 
-function readLock(path: string): Lock | undefined {
+function readOwner(path: string): Owner | undefined {
   try {
-    return { ...(JSON.parse(readFileSync(path, "utf8")) as Omit<Lock, "path">), path };
+    const owner = JSON.parse(readFileSync(path, "utf8")) as Owner | null;
+    return typeof owner?.pid === "number" ? owner : undefined;
   } catch {
     return undefined;
   }
 }
 
+/** All that Pulumi takes for a lock: whole ones, and what it was about to rename to one when it was killed. */
 function locksOf(state: string, stack: string): Lock[] {
   const dir = join(state, ".pulumi", "locks", ...stack.split("/"));
   if (!existsSync(dir)) return [];
-  return readdirSync(dir)
-    .filter((name) => name.endsWith(".json"))
-    .flatMap((name) => readLock(join(dir, name)) ?? []);
+  return readdirSync(dir, { withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.name.endsWith(".attrs"))
+    .map(({ name }) => {
+      const path = join(dir, name);
+      const owner = readOwner(path);
+      return { path, ...(owner && { owner }) };
+    });
 }
 
 /** The program a process runs; "" where that cannot be seen. */
@@ -41,32 +52,35 @@ function programOf(pid: number): string {
 }
 
 /** Whether the process that wrote the lock is still there, and not another one that has its number now. */
-function held(lock: Lock): boolean {
-  if (lock.hostname !== hostname()) return true;
-  const program = programOf(lock.pid);
-  return pidLives(lock.pid) && (program === "" || program.startsWith("pulumi"));
+function held(owner: Owner): boolean {
+  if (owner.hostname !== hostname()) return true;
+  const program = programOf(owner.pid);
+  return pidLives(owner.pid) && (program === "" || program.startsWith("pulumi"));
 }
 
 /**
  * A killed Pulumi leaves its lock in a file backend. Removes those whose process is gone from this machine; says what it
- * removed. A lock of a living process, or of another machine, is an error that names the owner.
+ * removed. A lock of a living process, or of another machine, is an error that names the owner. One that cannot be read stops
+ * every Pulumi; who writes one at this moment does so under another name, and only fails to rename it.
  */
 export function clearDeadLocks(state: string, stack: string): string[] {
   const locks = locksOf(state, stack);
-  const owner = locks.find(held);
-  if (owner) {
+  for (const { path, owner } of locks) {
+    if (owner === undefined || !held(owner)) continue;
     const elsewhere = owner.hostname !== hostname();
     throw new UserError(
       `the state is locked by ${owner.username}@${owner.hostname}, process ${owner.pid}, since ${owner.timestamp}; ` +
         (elsewhere
-          ? `if that run is dead, remove ${owner.path}`
+          ? `if that run is dead, remove ${path}`
           : `wait for its end, or stop it with: kill -INT ${owner.pid}`),
     );
   }
-  return locks.map((lock) => {
-    rmSync(lock.path, { force: true });
-    rmSync(`${lock.path}.attrs`, { force: true });
-    return `removed the lock of a run that was killed (process ${lock.pid}, ${lock.timestamp})`;
+  return locks.map(({ path, owner }) => {
+    rmSync(path, { force: true });
+    rmSync(`${path}.attrs`, { force: true });
+    return owner === undefined
+      ? "removed a lock that a killed run, or a full disk, left half written"
+      : `removed the lock of a run that was killed (process ${owner.pid}, ${owner.timestamp})`;
   });
 }
 

@@ -1,12 +1,33 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { UserError } from "../toolchain/errors.js";
 
 /** Pulumi packs its files when the user asks it to (PULUMI_DIY_BACKEND_GZIP). */
 const PACKED = [".gz", ".zst"];
 
-interface Checkpoint {
-  checkpoint?: { latest?: { pending_operations?: unknown[] } };
+/** Pulumi keeps the one before; what was done on the hosts since then is taken up by the next `up`. */
+function damaged(file: string): UserError {
+  const before = `${file}.bak`;
+  const way = existsSync(before)
+    ? `put the one before it, ${before}, in its place, and run kubexm up, which goes on from what it finds on the hosts`
+    : "put it back from a backup";
+  return new UserError(`the state cannot be read, ${file} is damaged (a power cut, a full disk?): ${way}`);
 }
+
+interface Latest {
+  resources?: unknown[];
+  pending_operations?: unknown[];
+}
+
+function parsed(file: string): { checkpoint?: { latest?: Latest } } | null {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as ReturnType<typeof parsed>;
+  } catch (error) {
+    throw error instanceof SyntaxError ? damaged(file) : error;
+  }
+}
+
+const latestIn = (file: string): Latest => parsed(file)?.checkpoint?.latest ?? {};
 
 /** A stack may be named with its organisation and project, which a file backend knows by one name only. */
 export const shortName = (stack: string) => stack.slice(stack.lastIndexOf("/") + 1);
@@ -23,6 +44,16 @@ export const isKnown = (file: string) => existsSync(file) || isPacked(file);
 export function mayBePending(file: string): boolean {
   if (isPacked(file)) return true;
   if (!existsSync(file)) return false;
-  const { checkpoint } = JSON.parse(readFileSync(file, "utf8")) as Checkpoint;
-  return (checkpoint?.latest?.pending_operations ?? []).length > 0;
+  return (latestIn(file).pending_operations ?? []).length > 0;
+}
+
+/** Whether anything was made; a preview or a set value leaves a state of nothing. What cannot be told counts. */
+export function holdsSomething(file: string): boolean {
+  if (!existsSync(file)) return isPacked(file);
+  try {
+    const { resources = [], pending_operations: pending = [] } = latestIn(file);
+    return resources.length + pending.length > 0;
+  } catch {
+    return true;
+  }
 }

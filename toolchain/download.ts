@@ -7,7 +7,7 @@ import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError, codeOf, messageOf } from "./errors.js";
-import { type GetOptions, HttpError, SilenceError, UselessError, get } from "./http.js";
+import { type GetOptions, HttpError, SilenceError, UselessError, get, openUrl } from "./http.js";
 
 export interface Address {
   url: string;
@@ -101,11 +101,11 @@ export async function firstGood<T>(
         if (isOfDisk(error)) throw error;
         if (error instanceof SilenceError) silent.add(serverOf(address));
         failed.set(address, { error, times: (failed.get(address)?.times ?? 0) + 1 });
-        onFailure?.(address.url, messageOf(error));
+        onFailure?.(openUrl(address.url), messageOf(error));
       }
     }
   }
-  const reasons = [...failed].map(([{ url }, { error }]) => `  ${url}: ${messageOf(error)}`);
+  const reasons = [...failed].map(([{ url }, { error }]) => `  ${openUrl(url)}: ${messageOf(error)}`);
   throw new NothingGoodError(
     [`cannot download ${what}:`, ...reasons, `  what to do: ${advice}`].join("\n"),
     [...failed.values()].map(({ error }) => error),

@@ -1,5 +1,6 @@
 import http from "node:http";
 import https from "node:https";
+import { BlockList, isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import tls from "node:tls";
 import { UserError } from "./errors.js";
@@ -35,16 +36,39 @@ const MOST_TEXT = 8 * 2 ** 20;
 
 const env = (name: string) => process.env[name] ?? process.env[name.toUpperCase()] ?? "";
 
+const bareHost = (host: string) => host.replace(/^\[(.*)\]$/, "$1").toLowerCase();
+const family = (address: string) => (isIP(address) === 6 ? "ipv6" : "ipv4");
+
+function inNetwork(host: string, network: string, bits: number): boolean {
+  if (isIP(host) !== isIP(network) || !(bits >= 0 && bits <= (isIP(network) === 6 ? 128 : 32))) return false;
+  const list = new BlockList();
+  list.addSubnet(network, bits, family(network));
+  return list.check(host, family(host));
+}
+
+/** Whether an entry of no_proxy means this address: a name and what is below it, a network, either of a port only. */
+function means(entry: string, url: URL): boolean {
+  const host = bareHost(url.hostname);
+  const [network = "", bits] = entry.split("/");
+  if (isIP(network) > 0) return bits === undefined ? host === bareHost(entry) : inNetwork(host, network, Number(bits));
+  const [, name = "", port] = /^(.*?)(?::(\d+))?$/.exec(entry) ?? [];
+  if (port !== undefined && port !== (url.port || (url.protocol === "https:" ? "443" : "80"))) return false;
+  const domain = bareHost(name).replace(/^\*?\./, "");
+  return domain === "*" || (domain !== "" && (host === domain || host.endsWith(`.${domain}`)));
+}
+
 /** The proxy that the environment names for this address (http_proxy, https_proxy, no_proxy in either case). */
 export function proxyFor(url: URL): URL | undefined {
   const direct = env("no_proxy")
     .split(",")
-    .map((entry) => entry.trim().replace(/^\*?\./, ""))
-    .some((name) => name === "*" || (name !== "" && (url.hostname === name || url.hostname.endsWith(`.${name}`))));
+    .some((entry) => means(entry.trim(), url));
   const proxy = direct ? "" : env(url.protocol === "https:" ? "https_proxy" : "http_proxy");
   if (proxy === "") return undefined;
   return new URL(proxy.includes("://") ? proxy : `http://${proxy}`);
 }
+
+/** An address as people and files may see it: without the login that may stand in it. */
+export const openUrl = (url: string): string => url.replace(/^(\w+:\/\/)[^/?#]*@/, "$1***@");
 
 function login({ username, password }: URL): Record<string, string> {
   if (username === "") return {};
@@ -118,7 +142,7 @@ export async function get(address: string, options: GetOptions = {}): Promise<ht
       if (status < 300 || status > 399 || headers.location === undefined) throw new HttpError(status);
       const next = new URL(headers.location, url);
       if (url.protocol === "https:" && next.protocol !== "https:")
-        throw new UselessError(`${url.href} leads away from https to ${next.href}`);
+        throw new UselessError(`${openUrl(url.href)} leads away from https to ${openUrl(next.href)}`);
       url = next;
     } catch (error) {
       if (!patience.signal.aborted) throw error;

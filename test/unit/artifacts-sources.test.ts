@@ -94,6 +94,17 @@ test("checksums of a mirror that rebuilds are read from its own files, once, and
   assert.deepEqual(await from([{ url }], [kubelet]), want);
 });
 
+test("the login in a mirror's address is not recorded", async () => {
+  const url = (await serve(says(`${A}\n`))).replace("://", "://bob:geheim@");
+  const row = [{ url }];
+  const want = await from(row, [kubelet]);
+  const record = await readFile(join(dir, "checksums.json"), "utf8");
+  assert.match(record, /\*\*\*@127/);
+  assert.doesNotMatch(record, /geheim/);
+  closeServers();
+  assert.deepEqual(await from(row, [kubelet]), want);
+});
+
 test("one checksum file serves both architectures", async () => {
   const sums = answers(says(`${A}  runc.arm64\n${B}  runc.amd64\n`));
   const { checksums } = await from([{ url: await serve(sums.listener) }], [runc, { ...runc, arch: "amd64" }]);

@@ -7,12 +7,13 @@ import {
   readFileSync,
   readdirSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { hostname, tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { once } from "node:events";
 import { after, beforeEach, test } from "node:test";
 import { claim } from "../../cli/claim.js";
@@ -103,6 +104,28 @@ test("a lock of another machine stays, and its owner is named", () => {
     /locked by u@elsewhere, process 1, since then; if that run is dead, remove /,
   );
   assert.deepEqual(readdirSync(folder).sort(), ["1.json", "1.json.attrs"]);
+});
+
+for (const [what, name, text] of [
+  ["empty", "2.json", ""],
+  ["half there", "2.json", '{"pid":1'],
+  ["no lock at all", "2.json", "null"],
+  ["not yet renamed", "2.json.18a.tmp", ""],
+] as const)
+  test(`a lock that a kill or a full disk left stops nobody: ${what}`, () => {
+    const folder = join(dir, ".pulumi", "locks", STACK);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, name), text);
+    assert.deepEqual(clearDeadLocks(dir, STACK), [
+      "removed a lock that a killed run, or a full disk, left half written",
+    ]);
+    assert.deepEqual(readdirSync(folder), []);
+  });
+
+test("a lock that another machine was about to rename is its own", () => {
+  const folder = lock({ pid: 1, hostname: "elsewhere" });
+  renameSync(join(folder, "1.json"), join(folder, "1.json.18a.tmp"));
+  assert.throws(() => clearDeadLocks(dir, STACK), /locked by u@elsewhere/);
 });
 
 test("no lock, nothing to say", () => {
@@ -209,14 +232,43 @@ for (const [what, files, known, asked] of [
     assert.deepEqual([isKnown(file), mayBePending(file)], [known, asked]);
   });
 
-test("the home is here, or beside the file where only that one has a state", () => {
-  const there = join(dir, "there");
-  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(dir, ".kubexm", "c"));
-  mkdirSync(join(there, ".kubexm", "c", "state"), { recursive: true });
-  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(there, ".kubexm", "c"));
-  mkdirSync(join(dir, ".kubexm", "c", "state"), { recursive: true });
-  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(dir, ".kubexm", "c"));
-});
+for (const [what, bak, told] of [
+  ["with the one before it", true, /s\.json is damaged .*: put the one before it, .*\/s\.json\.bak, in its place/],
+  ["with none before it", false, /s\.json is damaged .*: put it back from a backup$/],
+] as const)
+  test(`a state that was emptied is named, and the way out: ${what}`, () => {
+    const file = stateFile(dir, "kubexm", "s");
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, "");
+    if (bak) writeFileSync(`${file}.bak`, pending());
+    assert.throws(() => mayBePending(file), told);
+  });
+
+const made = JSON.stringify({ checkpoint: { latest: { resources: [{}] } } });
+const nothing = JSON.stringify({ checkpoint: { latest: {} } });
+
+for (const [what, here, there, want] of [
+  ["nowhere", undefined, undefined, "here"],
+  ["beside the file only", undefined, made, "there"],
+  ["beside the file, and a look from here left folders", "", made, "there"],
+  ["beside the file, and a preview from here left one of nothing", nothing, made, "there"],
+  ["in both", made, made, "here"],
+  ["here, one of nothing beside the file", made, nothing, "here"],
+  ["of nothing in both", nothing, nothing, "here"],
+  ["here, and it cannot be read", "{", made, "here"],
+] as const)
+  test(`the home of a cluster whose state is ${what}`, () => {
+    const places = { here: dir, there: join(dir, "there") };
+    const put = (folder: string, text: string | undefined) => {
+      if (text === undefined) return;
+      const stacks = join(folder, ".kubexm", "c", "state", ".pulumi", "stacks", "kubexm");
+      mkdirSync(stacks, { recursive: true });
+      if (text !== "") writeFileSync(join(stacks, "c.json"), text);
+    };
+    put(places.here, here);
+    put(places.there, there);
+    assert.equal(homeOf("c", join(places.there, "cluster.yaml"), dir).dir, join(places[want], ".kubexm", "c"));
+  });
 
 const toolEnv = { PULUMI_HOME: "/tool", PATH: "/tool/bin" };
 
@@ -269,9 +321,22 @@ for (const [what, user, want, passphraseMade] of [
   [
     "a passphrase file of the user's",
     { PULUMI_CONFIG_PASSPHRASE_FILE: "/p" },
-    { PULUMI_CONFIG_PASSPHRASE_FILE: undefined },
+    { PULUMI_CONFIG_PASSPHRASE_FILE: "/p" },
     false,
   ],
+  [
+    "a passphrase file as seen from here",
+    { PULUMI_CONFIG_PASSPHRASE_FILE: "p" },
+    { PULUMI_CONFIG_PASSPHRASE_FILE: join(process.cwd(), "p") },
+    false,
+  ],
+  [
+    "a passphrase file as seen from here, with a backend of the user's",
+    { PULUMI_CONFIG_PASSPHRASE_FILE: "p", PULUMI_BACKEND_URL: "s3://b" },
+    { PULUMI_CONFIG_PASSPHRASE_FILE: join(process.cwd(), "p") },
+    false,
+  ],
+  ["the name of no passphrase file, as none", { PULUMI_CONFIG_PASSPHRASE_FILE: "" }, {}, true],
   [
     "a backend of the user's, with the user's login",
     { PULUMI_BACKEND_URL: "s3://b" },
@@ -304,6 +369,19 @@ for (const [what, user, want, passphraseMade] of [
     for (const [name, value] of Object.entries(want)) assert.equal(env[name], value, name);
     if (what.startsWith("a file backend")) assert.equal(state, join(process.cwd(), "x"));
     assert.equal(existsSync(home.passphrase), passphraseMade);
+  });
+
+for (const [what, stacks, length] of [
+  ["before there is a state: made anew", false, 43],
+  ["of a state, which was encrypted with that: kept", true, 0],
+] as const)
+  test(`an empty passphrase, as a full disk leaves it, ${what}`, () => {
+    const home = homeOf("c", "cluster.yaml", dir);
+    mkdirSync(stacks ? join(home.state, ".pulumi", "stacks") : home.dir, { recursive: true });
+    writeFileSync(home.passphrase, "");
+    prepare(home, toolEnv, {});
+    assert.equal(statSync(home.passphrase).size, length);
+    assert.deepEqual(readdirSync(home.dir).sort(), ["logs", "passphrase", "pulumi", "state"]);
   });
 
 test("a lost passphrase is told before Pulumi fails on it", () => {

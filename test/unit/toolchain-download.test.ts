@@ -223,6 +223,26 @@ test("proxies are chosen as the environment says", () => {
       want: "http://p.example/",
     },
     { env: { http_proxy: "http://p.example", no_proxy: "*" }, url: "http://a.example/", want: undefined },
+    ...(
+      [
+        ["A.Example", "http://a.example/", true],
+        ["10.0.0.0/8", "http://10.1.2.3/", true],
+        ["10.0.0.0/8", "http://11.1.2.3/", false],
+        ["10.0.0.0/8", "http://a.example/", false],
+        ["10.0.0.0/99", "http://10.0.0.0/", false],
+        ["10.1.2.3", "http://10.1.2.3:8080/", true],
+        ["fd00::/8", "http://[fd00::1]/", true],
+        ["::1", "http://[::1]/", true],
+        ["[::1]:8080", "http://[::1]:8080/", true],
+        ["a.example:8080", "http://a.example:8080/", true],
+        ["a.example:8080", "http://a.example/", false],
+        ["a.example:80", "http://b.a.example/", true],
+      ] as const
+    ).map(([no_proxy, url, direct]) => ({
+      env: { http_proxy: "http://p.example", no_proxy },
+      url,
+      want: direct ? undefined : "http://p.example/",
+    })),
   ];
   for (const { env, url, want } of cases) {
     for (const name of PROXIES) Reflect.deleteProperty(process.env, name);
@@ -259,4 +279,14 @@ test("https goes through a tunnel of the proxy", async () => {
     /SSL|TLS|EPROTO|hang up|reset/i.test(String(error)),
   );
   assert.deepEqual(seen, ["far.example:443"]);
+});
+
+test("the login in an address is shown to nobody", async () => {
+  const url = "http://bob:geheim@127.0.0.1:1/a@b";
+  const told: string[] = [];
+  await assert.rejects(
+    fetched({ urls: [url], attempts: 1, onFailure: (...words) => told.push(...words) }),
+    (error: Error) => error.message.includes("  http://***@127.0.0.1:1/a@b: ") && !error.message.includes("geheim"),
+  );
+  assert.equal(told[0], "http://***@127.0.0.1:1/a@b");
 });
