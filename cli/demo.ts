@@ -224,7 +224,7 @@ function describe(lab: Lab): string {
     "",
     `running: ${lab.hosts.map(({ name, address }) => `${name} (${address})`).join(", ")}; the lab is in ${path(lab.dir)}`,
     `state:   ${path(home().state)} (Pulumi, encrypted with ${path(home().passphrase)})`,
-    `cluster: export KUBECONFIG=${path(kubeconfigPath(home()))}`,
+    `cluster: export KUBECONFIG=${kubeconfigPath(home())}`,
     `log in:  ssh -F ${path(lab.sshConfig)} ${lab.hosts[0]?.name ?? ""}`,
     `change:  edit ${file}`,
     `preview: npx kubexm preview -f ${file}`,

@@ -9,6 +9,8 @@ export interface Screen {
 }
 
 const REDRAW_MS = 200;
+/** Some terminals say they have none. */
+const USUAL_COLUMNS = 80;
 const HEARTBEAT_MS = 15_000;
 
 type Style = Parameters<typeof styleText>[0];
@@ -32,7 +34,7 @@ export function screen(): Screen {
   const draw = () => {
     erase();
     const shown = lines().slice(0, Math.max(1, stderr.rows - 2));
-    for (const line of shown) stderr.write(`${line.slice(0, stderr.columns - 1)}\n`);
+    for (const line of shown) stderr.write(`${line.slice(0, (stderr.columns || USUAL_COLUMNS) - 1)}\n`);
     drawn = shown.length;
   };
   const beat = () => {

@@ -18,7 +18,7 @@ import {
 import type { Definition, FixedWhere } from "./definition";
 import type { Context } from "./change";
 import { apply, applyKnown, driftOf, revert, type KnownChanges } from "./engine";
-import { ArgumentError, RemoteError, UserError, isUnreachable } from "./errors";
+import { ArgumentError, RemoteError, UserError, isUnreachable, type RemoteReason } from "./errors";
 import { factsOf, otherFacts, unknownFacts, type Facts } from "./facts";
 import { runLog } from "./log";
 import { lookTogether } from "./looks";
@@ -344,12 +344,26 @@ const answers = (world: World, host: HostSpec): Promise<boolean> =>
     () => false,
   );
 
+const LOGIN: readonly RemoteReason[] = ["auth", "hostkey", "sudo"];
+
+/** What is looked at or taken back is reached as the state says, not as the arguments of today do. */
+function ofState(error: unknown): unknown {
+  if (!(error instanceof RemoteError) || !LOGIN.includes(error.failure.reason)) return error;
+  const { advice = "" } = error.failure;
+  return new RemoteError(error.summary, {
+    ...error.failure,
+    advice: `${advice}. This is the login of the last up: where it is written otherwise since, run up without --refresh first`,
+  });
+}
+
 /** Looks only. A host that cannot be looked at is an error, never "gone". */
 export async function read(definition: Definition, world: World, props: Inputs): Promise<Outputs> {
   const parsed = storedArguments(definition, inputsIn(props));
   // The next `up` makes it anew.
   if (parsed === undefined) return { ...props, schema: schemaVersion, drift: [unreadable] };
-  const remote = await world.connect(parsed.common.host);
+  const remote = await world.connect(parsed.common.host).catch((error: unknown) => {
+    throw ofState(error);
+  });
   const facts = storedFacts(props) ?? (await factsOf(remote));
   const seen = await lookTogether(
     remote,
@@ -401,7 +415,7 @@ export async function remove(definition: Definition, world: World, props: Inputs
     const notes = await revert(remote, owner, retain, context(world, definition, common));
     for (const note of notes) world.tell(resource.urn, note, "warning");
   } catch (error) {
-    if (!isUnreachable(error)) throw error;
+    if (!isUnreachable(error)) throw ofState(error);
     if (lossAccepted && (error.failure.reason === "unreachable" || !(await answers(world, host))))
       return world.tell(resource.urn, `${host.name} cannot be reached and was forgotten as asked`, "warning");
     throw new RemoteError(error.summary, {

@@ -70,7 +70,7 @@ export function fieldTable(fields: Section["fields"]): string {
   const rows = fields.map(([key, schema]) => {
     const { description = "", examples: [example] = [] } = metaOf(schema);
     const shown =
-      example === undefined ? "" : ` (${code(typeof example === "string" ? example : JSON.stringify(example))})`;
+      example === undefined ? "" : ` (as in ${code(typeof example === "string" ? example : JSON.stringify(example))})`;
     return `| ${code(key)} | ${typeText(schema)} | ${defaultText(schema)} | ${cell(description)}${shown} |`;
   });
   return ["| Key | Type | Default | Meaning |", "| --- | --- | --- | --- |", ...rows].join("\n");

@@ -48,7 +48,7 @@ export const cidrs = form("one IPv4 and/or one IPv6 range", "10.233.64.0/18,fd85
 
 export const absolutePath = form(
   "an absolute path without . and .. and without / at its end",
-  "/var/lib/etcd",
+  "/data/kubexm",
   matches(/^(?!.*\/\.{1,2}(?:\/|$))(?:\/[^/\0\n]+)+$/),
 );
 export const url = form(

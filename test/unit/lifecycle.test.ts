@@ -41,7 +41,7 @@ const there = () => readdirSync(folder).filter((name) => !["made", "undone"].inc
 const said = (file: string) =>
   existsSync(join(folder, file)) ? readFileSync(join(folder, file), "utf8").split("\n").slice(0, -1) : [];
 const noLedger = () => assert.ok(!existsSync(`${folder}-host/K`), "the ledger is gone");
-const gone = (reason: "unreachable" | "exit") =>
+const gone = (reason: "unreachable" | "exit" | "auth") =>
   fakeWorld(() => Promise.reject(new RemoteError("no way to it", { host: "h1", reason, advice: "Look." })));
 
 async function half(action: Promise<unknown>): Promise<HalfMade> {
@@ -285,6 +285,16 @@ describe("delete", () => {
     const props = wanting(["a"]);
     await assert.rejects(remove(thing, gone("unreachable").world, props), /no way to it[\s\S]*KUBEXM_FORGET=h1/);
   });
+  for (const [name, work] of [
+    ["looked at", read],
+    ["taken back", remove],
+  ] as const)
+    test(`a host whose login of the last up is refused when it is ${name}: that another may be written by now is said`, async () => {
+      await assert.rejects(
+        work(thing, gone("auth").world, wanting(["a"])) as Promise<unknown>,
+        /login of the last up.* run up without --refresh first/,
+      );
+    });
   for (const [name, props, forgotten] of [
     ["forget", { forget: true }, []],
     ["KUBEXM_FORGET", {}, ["h0", "h1"]],
