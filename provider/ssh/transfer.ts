@@ -122,7 +122,11 @@ async function sendWhole(channel: ClientChannel, it: Try): Promise<void> {
 }
 
 async function sendBlocks(channel: ClientChannel, blocks: AsyncGenerator<Block>) {
-  for (let next = await blocks.next(); next.done !== true; next = await blocks.next()) {
+  let coming = blocks.next();
+  for (let next = await coming; next.done !== true; next = await coming) {
+    // Read while this one goes: a channel without work is time lost.
+    coming = blocks.next();
+    coming.catch(() => undefined);
     channel.write(`${next.value.number}\n`);
     for (const part of next.value.parts) if (!(await put(channel, part))) return;
   }
