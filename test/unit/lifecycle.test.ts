@@ -291,7 +291,7 @@ describe("delete", () => {
   ] as const)
     test(`a host whose login of the last up is refused when it is ${name}: that another may be written by now is said`, async () => {
       await assert.rejects(
-        work(thing, gone("auth").world, wanting(["a"])) as Promise<unknown>,
+        work(thing, gone("auth").world, wanting(["a"])),
         /login of the last up.* run up without --refresh first/,
       );
     });
