@@ -1,10 +1,9 @@
-import { UsageError, codeOf as codeOfSystem } from "../toolchain/errors.js";
+import { DISK_CODES, UsageError, codeOf as codeOfSystem } from "../toolchain/errors.js";
 
 const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGINT: 130, SIGTERM: 143 };
 
 /** A folder that may not be written, a full disk: faults of this machine, which the system's own words name with the path. */
-const isOfDisk = (error: Error) =>
-  ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "ENOTDIR"].includes(codeOfSystem(error) ?? "");
+const isOfDisk = (error: Error) => [...DISK_CODES, "ENOTDIR"].includes(codeOfSystem(error) ?? "");
 
 /** Errors meant for a person are complete by their message; the stack of anything else is needed to mend it. */
 function describe(error: unknown): string {

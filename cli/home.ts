@@ -48,6 +48,9 @@ export interface Home {
   logs: string;
 }
 
+/** The cluster's name, unless the user says otherwise. Empty is unset, as for Pulumi. */
+export const stackOf = (cluster: string): string => process.env["PULUMI_STACK"] || cluster;
+
 const stateIn = (dir: string) => join(dir, "state");
 
 /**
@@ -57,8 +60,7 @@ const stateIn = (dir: string) => join(dir, "state");
 export function homeOf(cluster: string, file: string, cwd = process.cwd()): Home {
   const here = join(cwd, ".kubexm", cluster);
   const places = [...new Set([here, join(dirname(resolve(cwd, file)), ".kubexm", cluster)])];
-  const stack = process.env["PULUMI_STACK"] || cluster;
-  const stateOf = (place: string) => stateFile(stateIn(place), PROJECT.name, stack);
+  const stateOf = (place: string) => stateFile(stateIn(place), PROJECT.name, stackOf(cluster));
   const known = places.filter((place) => isKnown(stateOf(place)));
   const dir =
     (known.length > 1 ? known.find((place) => holdsSomething(stateOf(place))) : undefined) ?? known[0] ?? here;

@@ -8,7 +8,7 @@ import { agreed, refuseUnasked } from "./agree.js";
 import { claim } from "./claim.js";
 import { type Engine, PulumiError, engine } from "./engine.js";
 import type { PulumiArguments, PulumiVerb } from "./flags.js";
-import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment } from "./home.js";
+import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment, stackOf } from "./home.js";
 import { kubeconfigPath } from "./kubeconfig.js";
 import { loginAdvice } from "./login.js";
 import type { StackExport } from "./pending.js";
@@ -103,7 +103,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   const plan = isPlan(verb, options);
   const asks = verb === "destroy" && !plan && !args.yes;
   if (asks) refuseUnasked(job.cluster, process.stdin.isTTY);
-  const stack = process.env["PULUMI_STACK"] || job.cluster;
+  const stack = stackOf(job.cluster);
   const home = homeOf(job.cluster, args.file);
   const { bin, env: found, version } = await ensurePulumi();
   const backend = prepare(home, found);

@@ -4,7 +4,7 @@ import { stringify } from "yaml";
 import { clusterName, readCluster } from "../resources/config/index.js";
 import { UserError } from "../toolchain/errors.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
-import { PROJECT, homeOf, prepare } from "./home.js";
+import { PROJECT, homeOf, prepare, stackOf } from "./home.js";
 
 /** The cluster's name, whatever else may be wrong with the file. */
 export function nameIn(file: string): string {
@@ -21,5 +21,5 @@ export async function place(cluster: string, file: string) {
   const project = join(home.work, "Pulumi.yaml");
   // Empty: the disk was full when a run made it anew.
   if (!statSync(project, { throwIfNoEntry: false })?.size) writeFileSync(project, stringify(PROJECT));
-  return { bin, home, backend, version, stack: process.env["PULUMI_STACK"] || cluster };
+  return { bin, home, backend, version, stack: stackOf(cluster) };
 }

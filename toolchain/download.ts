@@ -6,7 +6,7 @@ import { basename, dirname } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { UserError, codeOf, messageOf } from "./errors.js";
+import { DISK_CODES, UserError, codeOf, messageOf } from "./errors.js";
 import { type GetOptions, HttpError, SilenceError, UselessError, get, openUrl } from "./http.js";
 
 export interface Address {
@@ -39,7 +39,7 @@ class ChecksumError extends UserError {}
 
 const FIRST_PAUSE_MS = 250;
 const TRY_AGAIN_LATER = [408, 425, 429];
-const DISK_ERRORS = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EISDIR"];
+const DISK_ERRORS = [...DISK_CODES, "EISDIR"];
 const ADVICE = "check the network (HTTPS_PROXY and NO_PROXY are respected)";
 
 async function hashOf(file: string) {

@@ -202,19 +202,24 @@ export function authHandler(plan: AuthPlan) {
   return { state, next };
 }
 
+const wish = ({ user, address }: Target) =>
+  `set user and privateKeyPath, agent or password so that \`ssh ${user}@${address}\` works`;
+const unusableIn = ({ unusable }: AuthPlan) => (unusable.length ? `; not usable: ${unusable.join("; ")}` : "");
+
+export function nothingToTry(target: Target, plan: AuthPlan): RemoteError {
+  const summary = `no login as ${target.user} at ${endpoint(target)}: there is no key, agent or password to try${unusableIn(plan)}`;
+  return failure(target.label, "auth", summary, { advice: wish(target) });
+}
+
 export function authFailure(target: Target, plan: AuthPlan, state: AuthState, detail: string): RemoteError {
-  const unusable = plan.unusable.length ? `; not usable: ${plan.unusable.join("; ")}` : "";
-  const wish = `set user and privateKeyPath, agent or password so that \`ssh ${target.user}@${target.address}\` works`;
-  const nobody = `no login as ${target.user} at ${endpoint(target)}: there is no key, agent or password to try${unusable}`;
-  if (plan.attempts.length === 0) return failure(target.label, "auth", nobody, { advice: wish });
   const tried = state.tried.length ? `tried ${state.tried.join(", ")}` : "nothing to try";
   const offered = state.offered.length ? `; the host allows ${state.offered.join(", ")}` : "";
   return failure(
     target.label,
     "auth",
-    `login as ${target.user} at ${endpoint(target)} was refused: ${tried}${unusable}${offered} (${detail})`,
+    `login as ${target.user} at ${endpoint(target)} was refused: ${tried}${unusableIn(plan)}${offered} (${detail})`,
     {
-      advice: `${wish}. It is not tried again in this run: repeated failures make sshd (9.8 and later) shut out this machine for a while`,
+      advice: `${wish(target)}. It is not tried again in this run: repeated failures make sshd (9.8 and later) shut out this machine for a while`,
     },
   );
 }

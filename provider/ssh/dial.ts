@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import PQueue from "p-queue";
 import { Client, type ConnectConfig } from "ssh2";
 import { RemoteError } from "../errors";
-import { authFailure, authHandler, authPlan, type AuthPlan } from "./auth";
+import { authFailure, authHandler, authPlan, nothingToTry, type AuthPlan } from "./auth";
 import { isCertificate } from "./certificate";
 import { endpoint, failure, textOf } from "./failure";
 import { hostKeyCheck, type HostKeyCheck } from "./host-key";
@@ -249,8 +249,7 @@ export function keepAlive(live: Live, pace = KEEPALIVE): void {
 /** Logs in: at most four dials at once to one address, and new tries spread out when sshd drops us unheard. */
 export async function dial(target: Target, forward: Forward | undefined, counters: DialCounters): Promise<Live> {
   const plan = await authPlan(target);
-  if (plan.attempts.length === 0)
-    throw authFailure(target, plan, { tried: [], exhausted: true, offered: [] }, "no key, agent or password");
+  if (plan.attempts.length === 0) throw nothingToTry(target, plan);
   const deadline = Date.now() + target.connectTimeoutMs;
   for (let tries = 0; ; tries++) {
     try {

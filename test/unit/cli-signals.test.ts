@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
+import { once } from "node:events";
 import { test } from "node:test";
 import { passSignals } from "../../cli/pulumi.js";
 
@@ -14,14 +14,19 @@ for (const [what, signals, interrupts, first] of [
   test(`Pulumi is told of a stop: ${what}`, async () => {
     let count = 0;
     const said: string[] = [];
+    // To wait for a signal does not keep a process alive.
+    const alive = setInterval(() => undefined, 1_000);
     const passed = passSignals({ interrupt: () => count++ }, (line) => said.push(line));
     try {
       for (const signal of signals) {
+        // Two that come before the first is heard are one.
+        const heard = once(process, signal);
         process.kill(process.pid, signal);
-        await sleep(20);
+        await heard;
       }
     } finally {
       passed.off();
+      clearInterval(alive);
     }
     assert.deepEqual([count, passed.signal(), said.length], [interrupts, first, Math.min(1, signals.length)]);
   });

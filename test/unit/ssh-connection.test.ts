@@ -7,7 +7,7 @@ import type { AuthContext } from "ssh2";
 import type { RemoteReason } from "../../provider/errors";
 import { sh } from "../../provider/shell";
 import { closeAll, connect, countConnections, hostSpec, type HostSpec } from "../../provider/ssh";
-import { authFailure, authHandler, authPlan } from "../../provider/ssh/auth";
+import { authHandler, authPlan, nothingToTry } from "../../provider/ssh/auth";
 import { keepAlive } from "../../provider/ssh/dial";
 import { linkTo } from "../../provider/ssh/link";
 import { resolveTarget } from "../../provider/ssh/target";
@@ -297,7 +297,7 @@ test("a wrong password is tried once, in one way, and never printed", async () =
 test("no key, agent or password: nothing is left to try", async () => {
   const plan = await authPlan({ ...targetOf(plainSpec(22)), identityFiles: [join(dir.path, "missing")] });
   assert.deepEqual(plan, { attempts: [], unusable: [] });
-  const error = authFailure(targetOf(plainSpec(22)), plan, { tried: [], exhausted: true, offered: [] }, "");
+  const error = nothingToTry(targetOf(plainSpec(22)), plan);
   assert.match(error.message, /there is no key, agent or password to try/);
   assert.doesNotMatch(error.message, /refused|not tried again/);
 });
