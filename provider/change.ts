@@ -25,6 +25,8 @@ export const logged = (remote: Remote, { log, component }: Context, entry: Omit<
 interface At {
   title: string;
   since: number;
+  /** Of steps that are made and not looked at yet: how long each took. */
+  took: Map<string, number>;
   tail: string[];
   current?: Record<string, string> | undefined;
   /** What is under way when it has no look of its own to end it: that something is taken back, or waited for. */
@@ -55,10 +57,11 @@ function described(remote: Remote, ctx: Context, { title, failure }: At, stderr:
 export async function change(remote: Remote, work: Work, script: Command, mark: string, ctx: Context) {
   const notes: string[] = [];
   const found = new Map<number, Record<string, string>>();
-  const at: At = { title: "prepare", since: Date.now(), tail: [], complete: false };
+  const at: At = { title: "prepare", since: Date.now(), took: new Map(), tail: [], complete: false };
   const tell = (entry: { changed: boolean; failed?: string }) =>
     logged(remote, ctx, { step: at.title, ms: Date.now() - at.since, ...entry });
   const settle = () => {
+    if (!at.took.has(at.title)) at.took.set(at.title, Date.now() - at.since);
     if (at.open) tell({ changed: at.open.changes });
     at.open = undefined;
   };
@@ -89,9 +92,11 @@ export async function change(remote: Remote, work: Work, script: Command, mark: 
         settle();
         at.complete = true;
       } else if (kind === "look") {
+        const made = work.steps[Number(words[1])]?.id ?? at.title;
+        settle();
         at.current = {};
         found.set(Number(words[1]), at.current);
-        tell({ changed: true });
+        logged(remote, ctx, { step: made, changed: true, ms: at.took.get(made) ?? 0 });
       }
     },
   });

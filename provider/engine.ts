@@ -6,6 +6,7 @@ import { RemoteError } from "./errors";
 import {
   addWord,
   bulkNames,
+  holdsAtOnce,
   lookScript,
   makeScript,
   newMark,
@@ -215,13 +216,13 @@ async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context)
   const mark = newMark();
   const { make, claim, stale } = changes;
   const nothing = { notes: [], found: new Map<number, State>() };
-  const done =
-    make.length + claim.length + stale.length === 0
-      ? nothing
-      : await changing(remote, () => {
-          const made = () => change(remote, work, makeScript(mark, work, changes, ctx.holder), mark, ctx);
-          return stale.length > 0 ? undoing(remote, made) : made();
-        });
+  const idle = make.length + claim.length + stale.length === 0;
+  const done = idle
+    ? nothing
+    : await changing(remote, () => {
+        const made = () => change(remote, work, makeScript(mark, work, changes, ctx.holder), mark, ctx);
+        return stale.length > 0 ? undoing(remote, made) : made();
+      });
   if (done === undefined) return undefined;
   const { notes, found } = done;
   const steps = make.flatMap((s) => work.steps[s] ?? []);
@@ -240,7 +241,8 @@ async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context)
     }
   }
   const { verify } = work;
-  if (verify) await waiting(remote, () => change(remote, work, verifyScript(mark, verify), mark, ctx));
+  if (verify && (idle || !holdsAtOnce(verify)))
+    await waiting(remote, () => change(remote, work, verifyScript(mark, verify), mark, ctx));
   return { changed: steps.map((step) => step.id), notes };
 }
 

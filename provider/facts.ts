@@ -23,16 +23,20 @@ export interface Facts {
 }
 
 const script = sh`
-cat /etc/os-release 2>/dev/null || cat /usr/lib/os-release || exit 1
 p() { printf '@%s=%s\n' "$1" "$2"; }
-p arch "$(uname -m)"; p kernel "$(uname -r)"
-p machineId "$(cat /etc/machine-id 2>/dev/null)"; p bootId "$(cat /proc/sys/kernel/random/boot_id)"
+r() { v=; IFS= read -r v <"$2" || :; p "$1" "$v"; }
+os=/etc/os-release; [ -r $os ] || os=/usr/lib/os-release
+while IFS= read -r v || [ -n "$v" ]; do printf '%s\n' "$v"; done <$os || exit 1
+p arch "$(uname -m)"; r kernel /proc/sys/kernel/osrelease
+if [ -r /etc/machine-id ]; then r machineId /etc/machine-id; fi
+r bootId /proc/sys/kernel/random/boot_id; r init /proc/1/comm
 if [ -f /sys/fs/cgroup/cgroup.controllers ]; then p cgroup v2; else p cgroup v1; fi
-p init "$(cat /proc/1/comm)"; p virtualisation "$(systemd-detect-virt 2>/dev/null || :)"
+p virtualisation "$(systemd-detect-virt 2>/dev/null || :)"
 while read -r k v _; do case $k in MemTotal:) p memoryKiB "$v" ;; SwapTotal:) p swapKiB "$v" ;; esac; done </proc/meminfo
 p cpus "$(nproc)"
 p selinux "$(getenforce 2>/dev/null || echo absent)"
-for unit in firewalld ufw nftables; do systemctl is-active -q $unit 2>/dev/null && p firewall $unit; done
+set -- firewalld ufw nftables
+systemctl is-active "$@" 2>/dev/null | while read -r v; do [ "$v" != active ] || p firewall "$1"; shift; done
 ip -o addr show 2>/dev/null | while read -r _ dev _ address _; do p address "$dev $address"; done
 :`;
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { bulks } from "./bulk";
 import { lib, libFor, libMark, libPath } from "./lib";
 import { Command, lines, quote, sh, word, type Secret } from "./shell";
-import { follows, keyOf, type BulkKind, type Step } from "./step";
+import { follows, keyOf, quick, type BulkKind, type Step } from "./step";
 
 /** Marks our lines in the output, so that nothing a command prints can be taken for one. */
 export const newMark = (): string => `@${randomBytes(6).toString("hex")}`;
@@ -152,15 +152,19 @@ function makePiece(items: readonly Item[], { owner, shared, answers }: Making): 
     const answer = answers.get(s);
     return sh`${lookFunction(word(s), step)}
 step_${word(s)}() { set -e
-${step.make}
-}
 ${answer ? sh`answer=${answer}` : nothing}
-make_one ${s} ${keyOf(step.id)}`;
+${step.make}
+}`;
   });
+  const made = items.map(({ step, s }) => `${s}:${keyOf(step.id)}`);
   return sh`${heredoc(
     sh`timeout -k 10 ${seconds} /bin/sh -s 2>&1 9>&-`,
     nothing,
-    lines(sh`. ${libPath}; S=$S/${owner} shared=${shared.join(" ")}`, ...pieces),
+    lines(
+      sh`. ${libPath}; S=$S/${owner} shared=${shared.join(" ")}`,
+      ...pieces,
+      sh`make_all ${plainPaths(items).join(" ")} ${made}`,
+    ),
   )}
 code=$?; case $code in 0) ;; 1) full_disk; exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
 }
@@ -179,6 +183,12 @@ undo_${name}() { printf '%s\n' ${quoted(undoText(step))}; }
 prepare_entry ${keyOf(step.id)} ${step.id} ${owner} prior_${name} save_${name} undo_${name} || { m fail ${s} record; exit 1; }`;
 }
 
+/** Those of files and folders, which can be looked at together; a name that a shell would take apart is looked at alone. */
+const plainPaths = (items: readonly Item[]) =>
+  items.flatMap(({ step: { bulk } }) => (bulk?.kind === "path" && /^[\w./-]+$/.test(bulk.name) ? [bulk.name] : []));
+
+const keysOf = (items: readonly Item[]) => items.map(({ step }) => keyOf(step.id));
+
 /** Its owner may have gone since the look, and have taken it along. */
 function claimPiece(step: Step | undefined, s: number, owner: string): Command {
   if (!step) return nothing;
@@ -186,6 +196,7 @@ function claimPiece(step: Step | undefined, s: number, owner: string): Command {
   if (!step.brought) return sh`[ -d ${entry} ] || exit ${lookAgain}; : >${entry}/owners/${owner}`;
   return lines(
     sh`[ -d ${entry} ] || ${step.brought} || exit ${lookAgain}`,
+    sh`begin_entries ${keyOf(step.id)}`,
     recordPiece(step, s, owner),
     sh`enter_prepared || { m fail ${s} record; exit 1; }`,
   );
@@ -196,8 +207,6 @@ interface Item {
   readonly s: number;
 }
 
-/** Files, folders and kernel parameters do not depend on each other, and are made in a moment. */
-const quick = "quick";
 const groupOf = ({ group, bulk }: Step) =>
   group ?? (bulk?.kind === "path" || bulk?.kind === "sysctl" ? quick : undefined);
 
@@ -217,17 +226,22 @@ function groupPiece(group: readonly Item[], making: Making): Command {
   const [first] = group;
   if (!first) return nothing;
   const shells = groupOf(first.step) === quick ? [group] : group.map((item) => [item]);
+  const unrecorded = sh`{ m fail ${first.s} record; exit 1; }`;
   return lines(
+    sh`begin_entries ${keysOf(group)} || ${unrecorded}; learn_paths ${plainPaths(group)}`,
     ...group.map(({ step, s }) => recordPiece(step, s, making.owner)),
-    sh`enter_prepared || { m fail ${first.s} record; exit 1; }`,
+    sh`learned=; enter_prepared || ${unrecorded}`,
     ...shells.map((items) => makePiece(items, making)),
   );
 }
 
-/** Asks until it holds. Not under the lock: it changes nothing, and others may go on with the host meanwhile. */
-export function verifyScript(mark: string, { test, seconds }: Verify): Command {
+/** What holds at once or not at all is asked as part of the change; for the rest others need not wait. */
+export const holdsAtOnce = ({ seconds }: Verify): boolean => seconds <= 1;
+
+/** Asks until it holds. */
+function verifyPiece({ test, seconds }: Verify): Command {
   const waiting = heredoc(
-    sh`timeout -k 5 ${seconds + 5} /bin/sh -s 2>&1`,
+    sh`timeout -k 5 ${seconds + 5} /bin/sh -s 2>&1 9>&-`,
     nothing,
     sh`${libFor(test)}
 left=${seconds}
@@ -236,14 +250,12 @@ ${test}
 }
 until out=$(holds 2>&1); do left=$((left - 1)); [ $left -gt 0 ] || { printf '%s\n' "$out"; exit 1; }; sleep 1; done`,
   );
-  return lines(
-    head(mark, nothing),
-    sh`m begin verify`,
-    waiting,
-    sh`[ $? = 0 ] || { m fail verify 1; exit 1; }`,
-    sh`m end`,
-  );
+  return lines(sh`m begin verify`, waiting, sh`[ $? = 0 ] || { m fail verify 1; exit 1; }`);
 }
+
+/** Not under the lock: it changes nothing, and others may go on with the host meanwhile. */
+export const verifyScript = (mark: string, verify: Verify): Command =>
+  lines(head(mark, nothing), verifyPiece(verify), sh`m end`);
 
 export interface Changes {
   /** Indexes of the steps to make; the others that another owner made are only claimed. */
@@ -275,7 +287,7 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
   // Until it is started with what is made now, also by a later run: that may be what it once was started with.
   const unsettled = chosen
     .filter(({ step }) => follows(step, ids))
-    .map(({ step }) => sh`rm -f "$L/${keyOf(step.id)}/applied"`);
+    .map(({ step }) => sh`gone "$L/${keyOf(step.id)}/applied"`);
   const asKnown = known
     ? sh` && [ "$(cat /etc/machine-id 2>/dev/null)" = ${known.machineId} ] && [ "$(cat ${at} 2>/dev/null)" = ${known.made} ]`
     : nothing;
@@ -284,21 +296,23 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     holder,
     nothing,
     sh`[ -z "$waited" ]${asKnown} || exit ${lookAgain}
-rm -f ${at} ${brokenOff}`,
+gone ${at} ${brokenOff}`,
     ...changes.claim.map((s) => claimPiece(work.steps[s], s, work.owner)),
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
     ...unsettled,
     ...groups(chosen).map((group) => groupPiece(group, making)),
     sh`reload_units || { m fail reload $?; exit 1; }`,
     sh`printf '%s\n' ${madeOf(work)} >${at}`,
-    sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} 9>&- || exit 1; m end`,
+    sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} 9>&- || exit 1`,
+    work.verify && holdsAtOnce(work.verify) ? verifyPiece(work.verify) : nothing,
+    sh`m end`,
   );
 }
 
 /** One script that gives back everything an owner holds; `keep` drops the records and leaves the things as they are. */
 export function undoScript(mark: string, owner: string, holder: Holder, keep: boolean): Command {
   const each = keep ? sh`for key in $(owned_by ${owner}); do forget_entry "$key" ${owner}; done` : undoOwned(owner);
-  const unknown = sh`rm -f "$L/at."${owner} ${brokenOff}`;
+  const unknown = sh`gone "$L/at."${owner} ${brokenOff}`;
   return changing(
     mark,
     holder,

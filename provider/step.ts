@@ -55,13 +55,16 @@ export interface Step {
   /** Steps whose things it works with as they were when it began: where one is made, so is this, whatever a look says. */
   readonly follows?: readonly string[];
   readonly shown?: Shown;
-  /** Neighbours with one group are recorded together before the first of them is made. */
+  /** Neighbours with one group are recorded together before the first of them is made; of files and the like it is `quick`. */
   readonly group?: string;
   /** Found values are not shown in drift. */
   readonly secret?: boolean;
   /** Seconds for make or undo; default 300. */
   readonly timeout?: number;
 }
+
+/** Files, links, folders and kernel parameters do not depend on each other, and are made in a moment. */
+export const quick = "quick";
 
 /** The name of a step's folder in the ledger. */
 export const keyOf = (id: string): string => createHash("sha256").update(id).digest("hex").slice(0, 16);

@@ -29,17 +29,20 @@ look_mount() { # PATH SOURCE HOW: mounted by others from the same source is as g
 }
 look_swap() {
   # The swap that a container sees is the machine's.
-  if ! in_container && [ "$(sed 1d /proc/swaps | wc -l)" -gt 0 ]; then kv swap on; else kv swap off; fi
-  if swap_lines /etc/fstab | grep -q .; then kv fstab on; else kv fstab off; fi
+  if ! in_container && { read -r _ && read -r _; } </proc/swaps; then kv swap on; else kv swap off; fi
+  if [ -n "$(swap_lines /etc/fstab)" ]; then kv fstab on; else kv fstab off; fi
   if [ -n "$(swap_units)" ]; then kv units on; else kv units off; fi
 }
 swap_lines() { sed -n '/^[[:space:]]*#/d; /^[^[:space:]]*[[:space:]][[:space:]]*[^[:space:]]*[[:space:]][[:space:]]*swap[[:space:]]/p' "$1" 2>/dev/null; }
 swap_units() { # units that would turn swap on at boot, not counting those made from fstab
+  listed=$nl
   for file in /etc/systemd/system/*.swap /usr/lib/systemd/system/*.swap; do
-    [ -e "$file" ] || continue
     name=${file##*/}
+    case $listed in *"$nl$name$nl"*) continue ;; esac
+    [ -e "$file" ] || continue
+    listed=$listed$name$nl
     [ "$(readlink -f "/etc/systemd/system/$name")" = /dev/null ] || printf '%s\n' "$name"
-  done | sort -u
+  done
   for conf in /etc/systemd/zram-generator.conf /usr/lib/systemd/zram-generator.conf; do
     [ -s "$conf" ] && [ ! -e /run/systemd/zram-generator.conf ] && [ ! -L /etc/systemd/zram-generator.conf ] && echo zram-generator && return
   done

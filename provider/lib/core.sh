@@ -14,4 +14,8 @@ kv() { # KEY VALUE: one observed word
 say() { printf '%s\n' "$*" >&2; }
 note() { printf '%s note %s\n' "$M" "$*"; } # a line for the person, kept apart from errors
 was() { sed -n "s/^$1=//p" "$entry/prior"; } # KEY: its value before our first change
-gone() { if [ -e "$1" ] || [ -L "$1" ]; then rm -rf -- "$1"; fi; } # PATH: removed, at no cost where there is nothing
+gone() { # PATH…: removed, at no cost where there is nothing
+  for it; do
+    if [ -e "$it" ] || [ -L "$it" ]; then rm -rf -- "$it" || return 1; fi
+  done
+}

@@ -5,13 +5,13 @@
 which_firewall() { # → $fw, with what it lets through already
   [ -z "${fw:-}" ] || return 0
   # Mostly there is neither, which one question tells.
-  if ! systemctl is-active -q firewalld nftables; then fw=none
+  if ! unit_is_known firewalld nftables || ! systemctl is-active -q firewalld nftables; then fw=none
   elif systemctl is-active -q firewalld; then fw=firewalld
   else fw=nftables; fi
   if [ $fw != firewalld ] && ufw_is_on; then fw=ufw; fi
   if ! read_$fw; then fw= && return 1; fi
 }
-ufw_is_on() { grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null 2>&1; }
+ufw_is_on() { [ -f /etc/ufw/ufw.conf ] && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null 2>&1; }
 is_port() { case $1 in */tcp | */udp) ;; *) return 1 ;; esac }
 within() { # PORT[-PORT]/PROTOCOL LIST…: does one of the list hold it all
   low=${1%%[-/]*} high=${1%/*} protocol=${1#*/}

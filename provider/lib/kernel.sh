@@ -33,7 +33,7 @@ look_module() { # NAME: a built-in one, or one that a container cannot load, is 
   case $name in *-*) name=$(printf %s "$1" | tr - _) ;; esac
   read -r release </proc/sys/kernel/osrelease
   if [ -d "/sys/module/$name" ]; then kv loaded yes && kv how module
-  elif grep -qs "/$1\.ko\|/$name\.ko" "/lib/modules/$release/modules.builtin"; then kv loaded yes && kv how built-in
+  elif [ -d "/lib/modules/$release" ] && grep -qs "/$1\.ko\|/$name\.ko" "/lib/modules/$release/modules.builtin"; then kv loaded yes && kv how built-in
   elif [ ! -d "/lib/modules/$release" ] || systemd-detect-virt -cq; then kv loaded yes && kv how kernel-of-the-machine
   else kv loaded no; fi
 }

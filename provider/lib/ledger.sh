@@ -1,20 +1,28 @@
 # The ledger: one folder per changed thing, named by the hash of its id. In it: id, n (order), prior (state before the
 # first change), body (copy of what stood there), made (state we left), undo (script), owners/ (components that want it).
 
-prepare_entry() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before the first change, once
-  if [ -d "$L/$1" ]; then
-    : >"$L/$1/owners/$3"
-    return
-  fi
+begin_entries() { # KEY…: empty folders for those that are new, at once
   if [ -z "${top:-}" ]; then
-    gone "$L/.new" && mkdir "$L/.new" || return 1
+    gone "$L"/.new/*
     top=0
     for file in "$L"/*/n; do
       if [ -f "$file" ] && read -r n <"$file" && [ "$n" -gt "$top" ]; then top=$n; fi
     done
   fi
+  for key; do
+    shift
+    if [ ! -d "$L/$key" ]; then set -- "$@" "$L/.new/$key" "$L/.new/$key/owners"; fi
+  done
+  [ $# -gt 0 ] || return 0
+  if [ ! -d "$L/.new" ]; then set -- "$L/.new" "$@"; fi
+  mkdir -- "$@"
+}
+prepare_entry() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before the first change, once
+  if [ -d "$L/$1" ]; then
+    : >"$L/$1/owners/$3"
+    return
+  fi
   top=$((top + 1)) new=$L/.new/$1
-  mkdir "$new" "$new/owners" || return 1
   # Nothing may be changed that was not saved: `set -e` says nothing inside `||`, hence the chain.
   (
     entry=$new
@@ -36,17 +44,33 @@ enter_prepared() { # all at once, as syncing costs more than what is synced
   [ $# -gt 0 ] || return 0
   { sync -- "$@" 2>/dev/null || sync; } && mv -- "$L"/.new/* "$L/" && { sync -- "$L" 2>/dev/null || sync; }
 }
-make_one() { # NUMBER KEY: runs step_NUMBER, then look_NUMBER; what that finds is what we left
-  printf '%s begin %s\n' "$M" "$1"
-  entry=$L/$2
-  gone "$entry/made" || exit 1
-  (
-    cd "$entry" || exit 1
-    "step_$1"
-  ) </dev/null
-  code=$?
+make_all() { # PATHS(of them, that look_path may learn of together) NUMBER:KEY…: runs step_NUMBER of each, then tells what they left
+  made_paths=$1 left=0
+  shift
+  for step; do
+    printf '%s begin %s\n' "$M" "${step%:*}"
+    entry=$L/${step#*:}
+    gone "$entry/made" || exit 1
+    (
+      cd "$entry" || exit 1
+      "step_${step%:*}"
+    ) </dev/null
+    code=$?
+    [ $code = 0 ] || break
+    left=$((left + 1))
+  done
   read -r up rest </proc/uptime
-  [ $code = 0 ] || { printf '%s fail %s %s\n' "$M" "$1" $code && exit 1; }
+  # shellcheck disable=SC2086
+  learn_paths $made_paths
+  for one; do
+    [ $left -gt 0 ] || break
+    left=$((left - 1))
+    tell_made "${one%:*}" "${one#*:}"
+  done
+  [ $code = 0 ] || { printf '%s fail %s %s\n' "$M" "${step%:*}" $code && exit 1; }
+}
+tell_made() { # NUMBER KEY: what look_NUMBER finds now is what we left
+  entry=$L/$2
   { made=$("look_$1") && printf '%s\nwhen=%s\n' "$made" "${up%.*}${up#*.}" >"$entry/made"; } || { printf '%s fail %s look\n' "$M" "$1" && exit 1; }
   printf '%s look 0 %s ours\n%s\n' "$M" "$1" "$made"
 }

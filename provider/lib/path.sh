@@ -1,10 +1,23 @@
 # Files, folders and links.
+learned=
+learn_paths() { # PATH…: what look_path is to say of several, by two programs for all; names as the shell knows them only
+  learned=
+  [ $# -lt 2 ] || learned=$nl$(bulk_path "$@")$nl
+}
 look_path() { # PATH
   if [ -L "$1" ]; then kv type symlink && kv target "$(readlink -- "$1")"; return; fi
   if [ ! -e "$1" ]; then kv type absent; return; fi
-  meta=$(stat -c "mode=%a${nl}owner=%U${nl}group=%G" -- "$1") || return 1
+  # Lines of bulk_path: meta TYPE MODE OWNER GROUP PATH, and for a file SUM  PATH.
+  case $learned in
+    *" $1$nl"*)
+      row=${learned%%" $1$nl"*} row=${row##*"$nl"} && sum=${learned%%"  $1$nl"*} sum=${sum##*"$nl"}
+      owner=${row% *} owner=${owner##* } mode=${row% * *}
+      meta="mode=${mode##* }${nl}owner=$owner${nl}group=${row##* }"
+      ;;
+    *) meta=$(stat -c "mode=%a${nl}owner=%U${nl}group=%G" -- "$1") && sum= || return 1 ;;
+  esac
   if [ -f "$1" ]; then
-    sum=$(sha256sum <"$1") || return 1
+    [ -n "$sum" ] || sum=$(sha256sum <"$1") || return 1
     printf 'type=file\nsha256=%s\n' "${sum%% *}"
   elif [ -d "$1" ]; then kv type directory
   else kv type other; fi
@@ -47,18 +60,22 @@ move() { # TMP PATH: rename over, or write into a file that is itself a mount (a
     cat -- "$1" >"$2" && chown --reference="$1" -- "$2" && chmod --reference="$1" -- "$2" && sync -- "$2" && rm -f -- "$1"
   else mv -fT -- "$1" "$2"; fi
 }
+is_owned() { # PATH OWNER:GROUP: nothing is to be done where root's own file is to be root's
+  [ "$2" = root:root ] && [ -O "$1" ] && [ -G "$1" ]
+}
 settle() { # TMP PATH MODE OWNER:GROUP: put a finished file in its place, atomically
-  if chown -- "$4" "$1" && chmod -- "$3" "$1" && move "$1" "$2"; then
+  if { is_owned "$1" "$4" || chown -- "$4" "$1"; } && chmod -- "$3" "$1" && move "$1" "$2"; then
     if command -v restorecon >/dev/null 2>&1; then restorecon -- "$2" 2>/dev/null || :; fi
   else
     rm -f -- "$1"
     return 1
   fi
 }
-put_file() { # PATH MODE OWNER:GROUP <CONTENT
+put_file() { # PATH MODE OWNER:GROUP COMMAND…: with what the command prints
   need_dir "${1%/*}" || return 1
-  tmp=$(beside "$1")
-  if (umask 077 && gone "$tmp" && cat >"$tmp"); then settle "$tmp" "$1" "$2" "$3"; else
+  put_path=$1 put_mode=$2 put_owner=$3 tmp=$(beside "$1")
+  shift 3
+  if (umask 077 && gone "$tmp" && "$@" >"$tmp"); then settle "$tmp" "$put_path" "$put_mode" "$put_owner"; else
     rm -f -- "$tmp"
     return 1
   fi
@@ -68,8 +85,8 @@ put_link() { # PATH TARGET
   tmp=$(beside "$1")
   gone "$tmp" && ln -s -- "$2" "$tmp" && mv -fT -- "$tmp" "$1"
 }
-save_path() { # PATH: keep what stands there now in the ledger entry
-  if [ -e "$1" ] || [ -L "$1" ]; then cp -a -- "$1" body.new && mv -fT body.new body; fi
+save_path() { # PATH: keep what stands there now in the ledger entry, which is none before it is whole
+  if [ -e "$1" ] || [ -L "$1" ]; then cp -a -- "$1" body; fi
 }
 put_back() { # COPY PATH
   tmp=$(beside "$2")

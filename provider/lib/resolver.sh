@@ -76,7 +76,7 @@ set_resolver() { # SERVER…
     if [ ! -f block-saved ]; then save_block "$place" "$resolver_begin" && : >block-saved || return 1; fi
     resolver_text "$ruler" "$@" | put_block "$place" "$resolver_begin" "$resolver_end" $at
   else
-    resolver_text "$ruler" "$@" | put_file "$place" 0644 root:root
+    put_file "$place" 0644 root:root resolver_text "$ruler" "$@"
   fi
   resolver_tell "$ruler"
 }

@@ -58,7 +58,7 @@ look_nofile() { # LEAST: the most files a service may open
   esac
 }
 set_nofile() { # LEAST
-  printf '# Managed by kubexm\n[Manager]\nDefaultLimitNOFILE=1024:%s\n' "$1" | put_file "$nofile_conf" 0644 root:root
+  put_file "$nofile_conf" 0644 root:root printf '# Managed by kubexm\n[Manager]\nDefaultLimitNOFILE=1024:%s\n' "$1"
   systemctl daemon-reexec
 }
 undo_nofile() {

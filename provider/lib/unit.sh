@@ -1,4 +1,12 @@
 # systemd units.
+unit_is_known() { # SERVICE…: to see whether one of them has a file costs nothing, to ask systemd does
+  for service; do
+    for place in /etc /run /usr/local/lib /usr/lib /lib; do
+      if [ -e "$place/systemd/system/$service.service" ]; then return 0; fi
+    done
+  done
+  return 1
+}
 look_unit() { # NAME: states of the unit, and for which configuration it was last started by us
   shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState -- "$1")$nl || return 1
   case $shown in
@@ -25,15 +33,17 @@ change_unit_file() { # VERB NAME: systemctl reads all unit files anew after it b
 }
 started_since() { # SHOWN KEY…: others started it with what we made; both times are hundredths of a second since the boot
   # lxcfs has another time there.
-  ! grep -q ' /proc/uptime ' /proc/self/mounts || return 1
+  while read -r _ at _; do [ "$at" != /proc/uptime ] || return 1; done </proc/self/mounts
   began=${1#*"${nl}ExecMainStartTimestampMonotonic="} && began=${began%%"$nl"*} && began=${began%????}
   shift
   for key in "$@"; do
-    when=$(sed -n 's/^when=//p' "$L/$key/made" 2>/dev/null)
+    when=
+    while IFS= read -r row; do case $row in when=*) when=${row#when=} ;; esac done <"$L/$key/made" 2>/dev/null
     [ -n "$when" ] && [ "${began:-0}" -gt "$when" ] || return 1
   done
 }
 stays_up() { # NAME SECONDS
+  [ "$2" -gt 0 ] || return 0
   main=$(systemctl show -p MainPID -- "$1")
   for _ in $(seq "$2"); do
     sleep 1

@@ -35,7 +35,7 @@ export function file(path: string, content: string | Secret, options: FileOption
     look: sh`look_path ${path}`,
     bulk: { kind: "path", name: path },
     save: sh`save_path ${path}`,
-    make: sh`base64 -d <<'KX_CONTENT' | put_file ${path} ${mode} ${owner}
+    make: sh`put_file ${path} ${mode} ${owner} base64 -d <<'KX_CONTENT'
 ${carried(content)}
 KX_CONTENT
 after_unit_file ${path}`,

@@ -1,5 +1,5 @@
 import { sh } from "../shell";
-import type { Step } from "../step";
+import { quick, type Step } from "../step";
 import { checkedPath } from "./checked";
 
 export function symlink(path: string, target: string): Step {
@@ -13,5 +13,6 @@ export function symlink(path: string, target: string): Step {
     undo: sh`restore_path ${path}`,
     keepIfChanged: ["type", "target"],
     onKept: sh`keep_beside ${path};`,
+    group: quick,
   };
 }

@@ -6,7 +6,7 @@ import type { Step } from "../step";
 export const kernelHostname = (name: string): Step => ({
   id: "hostname",
   want: { hostname: name },
-  look: sh`kv hostname "$(cat /proc/sys/kernel/hostname)"`,
+  look: sh`read -r hostname </proc/sys/kernel/hostname && kv hostname "$hostname"`,
   make: sh`printf '%s\n' ${name} >/proc/sys/kernel/hostname`,
   undo: sh`was hostname >/proc/sys/kernel/hostname`,
   keepIfChanged: ["hostname"],

@@ -42,7 +42,7 @@ describe("what was saved is on the disk before anything is changed", () => {
           "dash",
           nothing,
           `save() { ${save}; }`,
-          "prepare_entry k1 thing Owner nothing save nothing && enter_prepared",
+          "begin_entries k1 && prepare_entry k1 thing Owner nothing save nothing && enter_prepared",
         ),
       );
       const synced = syncedBefore(said(), /^mv .*ledger\/\.new\/k1 .*ledger\/$/);
@@ -55,7 +55,7 @@ describe("what was saved is on the disk before anything is changed", () => {
       run(
         "dash",
         'nothing() { echo before=1; }; save() { save_path "$ROOT/etc/it"; }',
-        "for key in k1 k2 k3; do prepare_entry $key $key Owner nothing save nothing || exit 1; done; enter_prepared",
+        "begin_entries k1 k2 k3 && for key in k1 k2 k3; do prepare_entry $key $key Owner nothing save nothing || exit 1; done; enter_prepared",
       ),
     );
     assert.equal(said().filter((text) => text.startsWith("sync")).length, 2);
