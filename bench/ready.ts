@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Lab, type LabHost, labExec } from "../lab/hosts.js";
 import { inOrder } from "../test/harness/pool.js";
+import { ANSWERED } from "../resources/chrony.js";
 import { OWN_PACKAGES } from "./hosts.js";
 
 const MODULES = "/etc/modules-load.d/kubexm.conf";
@@ -68,7 +69,8 @@ found=$(state)
 [ "$found" = "$wanted" ] || { printf 'wanted:\\n%s\\nfound:\\n%s\\n' "$wanted" "$found" >&2; exit 1; }
 `;
 
-export const IN_STEP = "chronyc -n tracking | grep '^Leap status *: Normal' >/dev/null\n";
+/** As kubexm sees it, for all tools: by its own clock where it serves, else by the first answer of who does. */
+export const IN_STEP = `chronyc -n tracking | grep -q '^Leap status *: Normal' || chronyc -c -n sources | grep -q '${ANSWERED}'`;
 
 /** Hosts as kubexm made them ready. */
 export interface Ready {
@@ -121,7 +123,7 @@ export function writeReady(folder: string, { modules, parameters, checks, common
     for (const [name, text] of Object.entries(texts)) writeFileSync(join(dir, name), text);
     return dir;
   };
-  const words = { packages: PACKAGES, modules, parameters: Object.fromEntries(parameters) };
+  const words = { packages: PACKAGES, modules, inStep: IN_STEP, parameters: Object.fromEntries(parameters) };
   const files = write(folder, { ...common, "ready.json": JSON.stringify(words) });
   for (const [address, texts] of Object.entries(own)) write(join(folder, address), texts);
   const floor = write(join(folder, "checks"), checks);

@@ -210,13 +210,16 @@ interface Item {
 const groupOf = ({ group, bulk }: Step) =>
   group ?? (bulk?.kind === "path" || bulk?.kind === "sysctl" ? quick : undefined);
 
-/** Neighbouring steps of one group are recorded together before any of them is made. */
-function groups(steps: readonly Item[]): Item[][] {
+/** What a unit was before does not depend on files that are made just before it. */
+const recordedWith = (step: Step) => groupOf(step) ?? (step.bulk?.kind === "unit" ? quick : undefined);
+
+/** Neighbours of which this says the same, if it says anything. */
+function neighbours(items: readonly Item[], of: (step: Step) => string | undefined): Item[][] {
   const result: Item[][] = [];
-  for (const item of steps) {
+  for (const item of items) {
     const last = result.at(-1);
-    const group = last?.[0] && groupOf(last[0].step);
-    if (last && group !== undefined && group === groupOf(item.step)) last.push(item);
+    const group = last?.[0] && of(last[0].step);
+    if (last && group !== undefined && group === of(item.step)) last.push(item);
     else result.push([item]);
   }
   return result;
@@ -225,7 +228,7 @@ function groups(steps: readonly Item[]): Item[][] {
 function groupPiece(group: readonly Item[], making: Making): Command {
   const [first] = group;
   if (!first) return nothing;
-  const shells = groupOf(first.step) === quick ? [group] : group.map((item) => [item]);
+  const shells = neighbours(group, (step) => (groupOf(step) === quick ? quick : undefined));
   const unrecorded = sh`{ m fail ${first.s} record; exit 1; }`;
   return lines(
     sh`begin_entries ${keysOf(group)} || ${unrecorded}; learn_paths ${plainPaths(group)}`,
@@ -300,7 +303,8 @@ gone ${at} ${brokenOff}`,
     ...changes.claim.map((s) => claimPiece(work.steps[s], s, work.owner)),
     ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
     ...unsettled,
-    ...groups(chosen).map((group) => groupPiece(group, making)),
+    // Neighbours of one group are recorded together before any of them is made.
+    ...neighbours(chosen, recordedWith).map((group) => groupPiece(group, making)),
     sh`reload_units || { m fail reload $?; exit 1; }`,
     sh`printf '%s\n' ${madeOf(work)} >${at}`,
     sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} 9>&- || exit 1`,

@@ -37,5 +37,5 @@ systemd.service(service="chrony.service", running=True, enabled=True)
 if clock.will_change:
     systemd.service(service="chrony.service", restarted=True)
     server.shell(
-        commands=["timeout 60 sh -c \"until chronyc -n tracking | grep -q '^Leap status *: Normal'; do sleep 0.2; done\""]
+        commands=[f"timeout 60 sh -c \"until {ready['inStep']}; do sleep 0.2; done\""]
     )

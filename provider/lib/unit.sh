@@ -79,10 +79,8 @@ set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) STEADY APPLIED KEYS(o
       [ "$verb" = reload ] && { systemctl reload -- "$1" || verb=restart; }
       case $verb in start | restart) systemctl "$verb" -- "$1" || { unit_failed "$1"; return 1; } ;; esac
       # A service that dies at once is still "active" in the first moments.
-      for _ in 1 2; do
-        sleep 0.15
-        systemctl is-active -q -- "$1" || { unit_failed "$1"; return 1; }
-      done
+      sleep 0.3
+      systemctl is-active -q -- "$1" || { unit_failed "$1"; return 1; }
       [ -z "$verb" ] || stays_up "$1" "$5" || { unit_failed "$1"; return 1; }
       ;;
     no) systemctl stop -- "$1" ;;

@@ -111,16 +111,17 @@ function prepareHost(
     },
     opts,
   );
+  // Where chrony is there, its first answers come while packages are installed.
+  const chrony = new Chrony(
+    name("chrony"),
+    { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
+    after(system, ...resolver, ...clocks),
+  );
   // Only one changes a host at a time: the long one comes last, and files of what waits for the quick ones travel meanwhile.
   const tools = new Packages(
     name("packages"),
     { ...common, ...packagesFor(spec) },
     after(system, firewall, ...resolver),
-  );
-  const chrony = new Chrony(
-    name("chrony"),
-    { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
-    after(tools, ...clocks),
   );
   const basis = [...resolver, hostsFile, system];
   return { ...machine, ready: [...basis, firewall, tools, chrony], basis, chrony };
