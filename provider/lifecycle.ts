@@ -17,9 +17,9 @@ import {
 } from "./arguments";
 import type { Definition, FixedWhere } from "./definition";
 import type { Context } from "./change";
-import { apply, applyKnown, driftOf, revert, type KnownChanges } from "./engine";
+import { apply, applyKnown, driftOf, revert, type KnownChanges, type LookResult } from "./engine";
 import { ArgumentError, RemoteError, UserError, isUnreachable, type RemoteReason } from "./errors";
-import { factsOf, otherFacts, unknownFacts, type Facts } from "./facts";
+import { factsOf, otherFacts, unknownFacts, withOs, type Facts } from "./facts";
 import { runLog } from "./log";
 import { linesOf, lookTogether } from "./looks";
 import { differenceOf } from "./meaning";
@@ -363,6 +363,16 @@ export interface Found {
   readonly lines: ReadonlyMap<string, readonly string[]>;
 }
 
+/** By the facts in the state, unless the host was given another system since. */
+async function lookByFacts(
+  kept: Facts,
+  look: (facts: Facts) => Promise<LookResult>,
+): Promise<{ facts: Facts; seen: LookResult }> {
+  const seen = await look(kept);
+  const facts = withOs(kept, seen.release);
+  return { facts, seen: facts === kept ? seen : await look(facts) };
+}
+
 /** Looks only. A host that cannot be looked at is an error, never "gone". */
 export async function lookAt(definition: Definition, world: World, props: Inputs): Promise<Found> {
   const parsed = storedArguments(definition, inputsIn(props));
@@ -373,8 +383,9 @@ export async function lookAt(definition: Definition, world: World, props: Inputs
     throw ofState(error);
   });
   const { holder } = context(world, definition, parsed.common);
-  const facts = storedFacts(props) ?? (await factsOf(remote));
-  const seen = await lookTogether(remote, workOf(definition, parsed, facts), holder);
+  const { facts, seen } = await lookByFacts(storedFacts(props) ?? (await factsOf(remote)), (known) =>
+    lookTogether(remote, workOf(definition, parsed, known), holder),
+  );
   const extra = seen.stale.map((id): Drift => ({ step: id, want: "taken back", found: "still there" }));
   return {
     outputs: { ...props, ...shaped(facts), drift: [...driftOf(seen), ...extra] },
