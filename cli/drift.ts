@@ -7,6 +7,8 @@ const HELP = `kubexm drift [-f cluster.yaml] [--json]: look at every host for wh
   -f, --file VALUE           the cluster file (cluster.yaml)
       --json                 print what was found as JSON
 
+Lines of a file that differ stand under it: - found, + wanted. Not those of secrets, nor what only some users of its host may read.
+
 exit code: 0 nothing differs, 2 something does, 1 a host could not be looked at (the others are still told), or nothing could`;
 
 const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
@@ -17,14 +19,15 @@ export function driftText({ drift, unseen, hosts }: DriftReport): string {
     Math.max(0, ...drift.map((row) => of(row).length));
   const [host, component, step] = [width((row) => row.host), width((row) => row.component), width((row) => row.step)];
   return [
-    ...drift.map((row) =>
+    ...drift.flatMap((row) => [
       [
         row.host.padEnd(host),
         row.component.padEnd(component),
         row.step.padEnd(step),
         `want ${row.want}, found ${row.found}`,
       ].join("  "),
-    ),
+      ...(row.lines ?? []).map((line) => `    ${line}`),
+    ]),
     ...unseen.map(({ host: name, why }) => `${name}  could not be looked at: ${why}`),
     `${plural(drift.length, "difference")} on ${plural(hosts, "host")}${unseen.length > 0 ? `, ${plural(unseen.length, "host")} not seen` : ""}`,
     ...(drift.length > 0 ? ["kubexm up --refresh puts it right"] : []),

@@ -1,5 +1,5 @@
 import { definitionOf } from "./definition";
-import { nameOf, read, type Inputs, type World } from "./lifecycle";
+import { lookAt, nameOf, type Inputs, type World } from "./lifecycle";
 import type { Drift } from "./step";
 
 /** One resource as the state of a stack holds it, its secrets in clear. */
@@ -11,6 +11,8 @@ export interface Stored {
 export interface HostDrift extends Drift {
   readonly host: string;
   readonly component: string;
+  /** `-` found, `+` wanted: of contents that a person may see. */
+  readonly lines?: readonly string[];
 }
 
 export interface DriftReport {
@@ -32,8 +34,12 @@ export async function lookForDrift(stored: readonly Stored[], world: World): Pro
     const kind = type.slice(prefix.length);
     const { host, name } = nameOf(outputs);
     try {
-      const { drift } = await read(definitionOf(kind), world, outputs);
-      return { host, drift: drift.map((item): HostDrift => ({ host, component: `${kind} ${name}`, ...item })) };
+      const { outputs: now, lines } = await lookAt(definitionOf(kind), world, outputs);
+      const drift = now.drift.map((item): HostDrift => {
+        const rows = lines.get(item.step);
+        return { host, component: `${kind} ${name}`, ...item, ...(rows && { lines: rows }) };
+      });
+      return { host, drift };
     } catch (error) {
       return { host, drift: [], why: error instanceof Error ? error.message : String(error) };
     }

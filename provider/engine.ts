@@ -33,6 +33,8 @@ export interface LookResult {
   readonly looked: readonly Looked[];
   /** Ids of things this owner changed earlier and no longer wants. */
   readonly stale: readonly string[];
+  /** The os-release of the host. */
+  readonly release: string;
 }
 
 export const driftOf = (result: LookResult): Drift[] =>
@@ -73,12 +75,14 @@ async function lookOnce(remote: Remote, works: readonly Work[], holder?: Holder)
   const held = works.map((work) => work.steps.map((): Looked["held"] => "none"));
   const owns: string[][] = works.map(() => []);
   const failed: string[] = [];
+  const release: string[] = [];
   const answers: Partial<Record<string, string[]>> = {};
   const at: { current?: Record<string, string> | undefined; bulk?: string; complete: boolean } = { complete: false };
   const line = reader(mark, {
     other: (text) => {
       if (at.bulk !== undefined) answers[at.bulk]?.push(text);
       else if (at.current) addWord(at.current, text);
+      else release.push(text);
     },
     event: ({ kind, words: [w = "", s, ...rest] }) => {
       const work = Number(w);
@@ -127,6 +131,7 @@ async function lookOnce(remote: Remote, works: readonly Work[], holder?: Holder)
         held: held[w]?.[s] ?? "none",
       })),
       stale: (owns[w] ?? []).filter((id) => !wanted.has(id)),
+      release: release.join("\n"),
     };
   });
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { RemoteError } from "./errors";
 import { osProfile, type OsProfile } from "./os";
 import { sh } from "./shell";
@@ -71,6 +72,15 @@ export function parseFacts(output: string): Facts {
     firewall: all("firewall"),
     addresses: all("address"),
   };
+}
+
+/** A point release goes by another name, and by nothing else. */
+const isSameOs = (one: OsProfile, other: OsProfile) => isDeepStrictEqual({ ...one, name: "" }, { ...other, name: "" });
+
+/** The same facts, or those with the system that the host has by now; the others that steps go by are a machine's for good. */
+export function withOs(facts: Facts, release: string): Facts {
+  const os = osProfile(release);
+  return isSameOs(facts.os, os) ? facts : { ...facts, os };
 }
 
 const known = new WeakMap<Remote, Promise<Facts>>();

@@ -17,11 +17,11 @@ import {
 } from "./arguments";
 import type { Definition, FixedWhere } from "./definition";
 import type { Context } from "./change";
-import { apply, applyKnown, driftOf, revert, type KnownChanges } from "./engine";
+import { apply, applyKnown, driftOf, revert, type KnownChanges, type LookResult } from "./engine";
 import { ArgumentError, RemoteError, UserError, isUnreachable, type RemoteReason } from "./errors";
-import { factsOf, otherFacts, unknownFacts, type Facts } from "./facts";
+import { factsOf, otherFacts, unknownFacts, withOs, type Facts } from "./facts";
 import { runLog } from "./log";
-import { lookTogether } from "./looks";
+import { linesOf, lookTogether } from "./looks";
 import { differenceOf } from "./meaning";
 import { planText } from "./plan";
 import { sh } from "./shell";
@@ -356,22 +356,51 @@ function ofState(error: unknown): unknown {
   });
 }
 
+/** What a look finds. The lines are told and kept nowhere: somebody may have written a password into a file. */
+export interface Found {
+  readonly outputs: Outputs;
+  /** By step. */
+  readonly lines: ReadonlyMap<string, readonly string[]>;
+}
+
+/** By the facts in the state, unless the host was given another system since. */
+async function lookByFacts(
+  kept: Facts,
+  look: (facts: Facts) => Promise<LookResult>,
+): Promise<{ facts: Facts; seen: LookResult }> {
+  const seen = await look(kept);
+  const facts = withOs(kept, seen.release);
+  return { facts, seen: facts === kept ? seen : await look(facts) };
+}
+
 /** Looks only. A host that cannot be looked at is an error, never "gone". */
-export async function read(definition: Definition, world: World, props: Inputs): Promise<Outputs> {
+export async function lookAt(definition: Definition, world: World, props: Inputs): Promise<Found> {
   const parsed = storedArguments(definition, inputsIn(props));
   // The next `up` makes it anew.
-  if (parsed === undefined) return { ...props, schema: schemaVersion, drift: [unreadable] };
+  if (parsed === undefined)
+    return { outputs: { ...props, schema: schemaVersion, drift: [unreadable] }, lines: new Map() };
   const remote = await world.connect(parsed.common.host).catch((error: unknown) => {
     throw ofState(error);
   });
-  const facts = storedFacts(props) ?? (await factsOf(remote));
-  const seen = await lookTogether(
-    remote,
-    workOf(definition, parsed, facts),
-    context(world, definition, parsed.common).holder,
+  const { holder } = context(world, definition, parsed.common);
+  const { facts, seen } = await lookByFacts(storedFacts(props) ?? (await factsOf(remote)), (known) =>
+    lookTogether(remote, workOf(definition, parsed, known), holder),
   );
   const extra = seen.stale.map((id): Drift => ({ step: id, want: "taken back", found: "still there" }));
-  return { ...props, ...shaped(facts), drift: [...driftOf(seen), ...extra] };
+  return {
+    outputs: { ...props, ...shaped(facts), drift: [...driftOf(seen), ...extra] },
+    lines: await linesOf(remote, seen),
+  };
+}
+
+/** What a refresh stores. */
+export async function read(definition: Definition, world: World, props: Inputs): Promise<Outputs> {
+  const { outputs, lines } = await lookAt(definition, world, props);
+  for (const [step, rows] of lines) {
+    const { urn } = storedCommon(inputsIn(props)).resource;
+    world.tell(urn, [`${step}: found -, wanted +`, ...rows.map((row) => `    ${row}`)].join("\n"), "info");
+  }
+  return outputs;
 }
 
 /** The others are asked first: that a host is gone is no reason for them to keep it. */

@@ -10,20 +10,31 @@ function bodyOf(step: Step | undefined): string {
   return step.shown.secret ? "(secret)" : step.shown.text;
 }
 
-/** The changed lines between two contents, as a unified diff without its file header. */
+/** The first rows, and how many more there are. */
+export const cut = (rows: readonly string[], most: number): readonly string[] =>
+  rows.length > most ? [...rows.slice(0, most), `… ${rows.length - most} more lines`] : rows;
+
+/** The changed lines between two contents, as a unified diff without its file header; undefined: more than `most` are. */
+export function unified(
+  before: string,
+  after: string,
+  { context, most = Infinity }: { context: number; most?: number },
+): string[] | undefined {
+  const options = { context, maxEditLength: most };
+  const patch = diff().createTwoFilesPatch("a", "b", before, after, undefined, undefined, options);
+  return patch
+    ?.split("\n")
+    .slice(3)
+    .filter((row) => row !== "");
+}
+
 function contentDiff(before: Step | undefined, after: Step | undefined): string[] {
   if (!before?.shown && !after?.shown) return [];
   if (before?.shown?.secret || after?.shown?.secret)
     return before?.shown?.text === after?.shown?.text ? [] : ["    (secret content)"];
-  const patch = diff().createTwoFilesPatch("a", "b", bodyOf(before), bodyOf(after), undefined, undefined, {
-    context: 2,
-  });
-  const rows = patch
-    .split("\n")
-    .slice(4)
-    .filter((row) => row !== "" && !row.startsWith("\\"));
-  const cut = rows.length > MAX_LINES ? [...rows.slice(0, MAX_LINES), `… ${rows.length - MAX_LINES} more lines`] : rows;
-  return cut.map((row) => `    ${row}`);
+  const [, ...rows] = unified(bodyOf(before), bodyOf(after), { context: 2 }) ?? [];
+  const told = rows.filter((row) => !row.startsWith("\\"));
+  return cut(told, MAX_LINES).map((row) => `    ${row}`);
 }
 
 const words = (step: Step) =>

@@ -39,7 +39,7 @@ const heldPiece = ({ id, brought }: Step, tell: Command) =>
     ? sh`entry=$L/${keyOf(id)}; if [ ! -d "$entry" ] && ${brought}; then ${tell} others; else ${tell}; fi`
     : sh`entry=$L/${keyOf(id)}; ${tell}`;
 
-/** One script that looks at everything the works want, and at what their owners hold in the ledger. */
+/** One script that looks at everything the works want, at what their owners hold in the ledger, and at what it runs on. */
 export function lookScript(mark: string, works: readonly Work[]): Command {
   const parts = works.map((work, w) => {
     const looks = work.steps.map((step, s) => {
@@ -55,7 +55,7 @@ ${held}; look_${name} || m error ${w} ${s} $?`;
   const together = bulkNames(works).map(
     ([kind, names]) => sh`m bulk ${kind}; ${bulks[kind].ask(names)} || m error-bulk ${kind}`,
   );
-  const script = lines(...parts, ...together);
+  const script = lines(sh`tell_release`, ...parts, ...together);
   return lines(head(mark, script), script, sh`m end`);
 }
 

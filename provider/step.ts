@@ -55,6 +55,8 @@ export interface Step {
   /** Steps whose things it works with as they were when it began: where one is made, so is this, whatever a look says. */
   readonly follows?: readonly string[];
   readonly shown?: Shown;
+  /** Prints what is there in place of what is `shown`; nothing where not everybody on the host may read that. */
+  readonly content?: Command;
   /** Neighbours with one group are recorded together before the first of them is made; of files and the like it is `quick`. */
   readonly group?: string;
   /** Found values are not shown in drift. */
@@ -80,7 +82,8 @@ export function differences(step: Step, found: State): readonly string[] {
   return Object.keys(step.want).filter((key) => found[key] !== step.want[key]);
 }
 
-const short = (value: string) => (/^[0-9a-f]{64}$/.test(value) ? value.slice(0, 12) : value);
+export const isSum = (value: string): boolean => /^[0-9a-f]{64}$/.test(value);
+const short = (value: string) => (isSum(value) ? value.slice(0, 12) : value);
 const show = (state: State, keys: readonly string[]) =>
   keys.map((key) => `${key}=${short(state[key] ?? "-")}`).join(" ");
 

@@ -122,9 +122,11 @@ undo_dir() { # PATH
     if [ -d "$1" ] && ! rmdir -- "$1" 2>/dev/null; then note "kept $1: it is not empty"; fi
   else chown -- "$(was owner):$(was group)" "$1" && chmod -- "$(was mode)" "$1"; fi
 }
-look_block() { # PATH BEGIN END
-  # One without a record was left behind by another cluster.
-  if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi
+open_to_all() { # PATH: may everybody on the host read it
+  case $(stat -L -c %a -- "$1") in *[4-7]) ;; *) return 1 ;; esac
+}
+tell_file() { open_to_all "$1" && cat -- "$1"; } # PATH
+read_block() { # PATH BEGIN END: → $inside, $body
   inside=before body=
   if [ -e "$1" ]; then
     while IFS= read -r line || [ -n "$line" ]; do
@@ -136,6 +138,12 @@ look_block() { # PATH BEGIN END
       esac
     done <"$1"
   fi
+}
+tell_block() { open_to_all "$1" && read_block "$@" && printf %s "$body"; } # PATH BEGIN END
+look_block() { # PATH BEGIN END
+  # One without a record was left behind by another cluster.
+  if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi
+  read_block "$@"
   case $inside in
     before) kv block absent ;;
     several) kv block several ;;

@@ -24,5 +24,6 @@ export function block(path: string, name: string, content: string): Step {
 ${verbatim(text, stop.text)}${stop}`,
     undo: sh`undo_block ${path} ${begin} ${end}`,
     shown: { text },
+    content: sh`tell_block ${path} ${begin} ${end}`,
   };
 }

@@ -43,6 +43,7 @@ after_unit_file ${path}`,
     keepIfChanged: ["type", "sha256"],
     onKept: sh`keep_beside ${path};`,
     shown: { text, secret: content instanceof Secret },
+    content: sh`tell_file ${path}`,
     secret: content instanceof Secret,
   };
 }

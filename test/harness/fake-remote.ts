@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, readdirSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RemoteError } from "../../provider/errors";
 import type { Remote } from "../../provider/ssh/remote";
@@ -48,6 +48,7 @@ export function fakeHost(folder: string, name = "h1"): FakeHost {
     text
       .replaceAll("/var/lib/kubexm", join(folder, "K"))
       .replaceAll("/run/kubexm.lock", join(folder, "lock"))
+      .replaceAll("/etc/os-release", join(folder, "os-release"))
       .replaceAll("$(cat /etc/machine-id 2>/dev/null)", /@machineId=(.*)/.exec(fake.facts)?.[1] ?? "");
   const fake = { facts: factsText() };
 
@@ -79,6 +80,7 @@ export function fakeHost(folder: string, name = "h1"): FakeHost {
       const title = options.title ?? "?";
       ran.push(title);
       sent.push(script.text);
+      writeFileSync(join(folder, "os-release"), fake.facts);
       if (title === "facts") return { code: 0, stdout: fake.facts, stderr: "", ms: 1 };
       const { code, ...said } = await perform(`{\n:\n${placed(script.text)}\n} </dev/null\nexit $?\n`, options.onLine);
       if (code === null) throw new RemoteError("the connection broke", { host: name, reason: "disconnected" });

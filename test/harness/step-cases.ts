@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Context } from "../../provider/change";
-import { apply, driftOf, look, revert } from "../../provider/engine";
+import { apply, driftOf, look, revert, type LookResult } from "../../provider/engine";
+import { linesOf } from "../../provider/looks";
 import type { Work } from "../../provider/script";
 import { Command } from "../../provider/shell";
 import type { Remote } from "../../provider/ssh/remote";
@@ -14,8 +15,8 @@ export interface StepCase {
   readonly given?: string;
   /** Exits 0 when the wanted effect is there. */
   readonly holds: string;
-  /** Changes by hand, each with the id of the step that must notice it. */
-  readonly drifts: readonly { by: string; step: string }[];
+  /** Changes by hand, each with the id of the step that must notice it, and the lines that are told of it. */
+  readonly drifts: readonly { by: string; step: string; lines?: readonly string[] }[];
   /** Other steps under the same name afterwards, and what must hold then. */
   readonly then?: { steps: readonly (Step | readonly Step[])[]; holds: string };
 }
@@ -33,17 +34,19 @@ export const context = (component: string): Context => ({
   tell: () => undefined,
 });
 
-export async function converge(remote: Remote, wanted: Work): Promise<readonly string[]> {
+async function looked(remote: Remote, wanted: Work): Promise<LookResult> {
   const [seen] = await look(remote, [wanted]);
   assert.ok(seen);
-  return (await apply(remote, wanted, seen, context(wanted.owner))).changed;
+  return seen;
 }
 
-export async function differing(remote: Remote, wanted: Work): Promise<readonly string[]> {
-  const [seen] = await look(remote, [wanted]);
-  assert.ok(seen);
-  return driftOf(seen).map(({ step }) => step);
-}
+export const converge = async (remote: Remote, wanted: Work): Promise<readonly string[]> =>
+  (await apply(remote, wanted, await looked(remote, wanted), context(wanted.owner))).changed;
+
+const stepsOf = (seen: LookResult) => driftOf(seen).map(({ step }) => step);
+
+export const differing = async (remote: Remote, wanted: Work): Promise<readonly string[]> =>
+  stepsOf(await looked(remote, wanted));
 
 const must = (remote: Remote, script: string) => remote.run(raw(script), { title: script });
 
@@ -54,9 +57,11 @@ export async function walk(remote: Remote, { name, steps, holds, drifts, then }:
   assert.notDeepEqual(changed, [], "the first apply changes something");
   await must(remote, holds);
   assert.deepEqual(await converge(remote, wanted), [], "a second apply changes nothing");
-  for (const { by, step } of drifts) {
+  for (const { by, step, lines } of drifts) {
     await must(remote, by);
-    assert.ok((await differing(remote, wanted)).includes(step), `after \`${by}\` a look must name ${step}`);
+    const seen = await looked(remote, wanted);
+    assert.ok(stepsOf(seen).includes(step), `after \`${by}\` a look must name ${step}`);
+    if (lines) assert.deepEqual((await linesOf(remote, seen)).get(step), lines);
     await converge(remote, wanted);
     await must(remote, holds);
     assert.deepEqual(await differing(remote, wanted), [], `healed after \`${by}\``);

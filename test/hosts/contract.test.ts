@@ -159,7 +159,9 @@ const STEPS: readonly Step[] = [
     act: async ({ verb, onHost }) => {
       await onHost(`echo '# by hand' >>${DRIFTED}`);
       await verb("preview", NO_CHANGES);
-      assert.match(await verb("preview", ["--refresh"]), /! path \/etc\/modules-load\.d\/kubexm\.conf/);
+      const preview = await verb("preview", ["--refresh"]);
+      assert.match(preview, /! path \/etc\/modules-load\.d\/kubexm\.conf/);
+      assert.match(preview, /path \/etc\/modules-load\.d\/kubexm\.conf: found -, wanted \+\n[^]*-# by hand/);
       const diff = await verb("preview", ["--refresh", "--diff"]);
       assert.match(diff, /drift +: \[[^]*?found: [^]*?step : "path \/etc\/modules-load\.d\/kubexm\.conf"[^]*?want : /);
       assert.match(await onHost(`cat ${DRIFTED}`), /by hand/);

@@ -66,6 +66,7 @@ function oddText(length: number, also: readonly string[] = []): string {
   return Array.from({ length }, () => all[random.below(all.length)]).join("");
 }
 const oddNames = Array.from({ length: 6 }, (_, i) => `${["-", "", " "][i % 3] ?? ""}${oddText(8)}${i}`);
+const oddPath = `/srv/kx/${oddNames[0] ?? ""}`;
 const oddBodies = [
   "",
   "\n",
@@ -95,7 +96,7 @@ const cases: readonly StepCase[] = [
       })
       .concat("test ! -e /tmp/canary", 'test "$(ls -A /srv/kx | wc -l)" -ge 19')
       .join(" && "),
-    drifts: [{ by: `echo >>${quote(`/srv/kx/${oddNames[0] ?? ""}`)}`, step: `path /srv/kx/${oddNames[0] ?? ""}` }],
+    drifts: [{ by: `echo >>${quote(oddPath)}`, step: `path ${oddPath}`, lines: ["@@ -1,1 +0,0 @@", "-"] }],
   },
   {
     name: "file: new, in folders that were not there",
@@ -134,6 +135,7 @@ const cases: readonly StepCase[] = [
       {
         by: "sed 's/192.0.2.1/192.0.2.9/' /etc/hosts >/tmp/h; cat /tmp/h >/etc/hosts; rm /tmp/h",
         step: "block /etc/hosts KubeXM Managed Block",
+        lines: ["@@ -1,1 +1,1 @@", "-192.0.2.9 a.example", "+192.0.2.1 a.example"],
       },
     ],
     then: {

@@ -161,12 +161,19 @@ for (const { what, verb = "up", plan = false, events, lines, counts, problems = 
     counts: { created: 2 },
   },
   {
-    what: "drift under the change that heals it; the look itself is no change",
+    what: "drift and its lines under the change that heals it; the look itself is no change",
     events: [
+      say("info", "file /etc/x: found -, wanted +\n    -b\n    +a\n", "c"),
       ...both({ op: "refresh", was: {}, is: {}, outputs: { new: { drift } } }),
       ...both({ op: "update", was: {}, is: {}, outputs: { old: { drift } } }),
     ],
-    lines: ["m1 ~ Chrony changed in T", "drift: file /etc/x: want a, found b"],
+    lines: [
+      "m1 ~ Chrony changed in T",
+      "drift: file /etc/x: want a, found b",
+      "file /etc/x: found -, wanted +",
+      "-b",
+      "+a",
+    ],
     counts: { changed: 1 },
   },
   {

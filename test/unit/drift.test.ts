@@ -80,4 +80,22 @@ describe("drift without the engine", () => {
     assert.equal(driftCode({ ...report, unseen: [] }), 2);
     assert.equal(driftCode({ drift: [], unseen: [] }), 0);
   });
+
+  test("lines that differ stand under what they are of", () => {
+    const one = { host: "h1", component: "Chrony c", step: "path /etc/x", want: "sha256=1", found: "sha256=2" };
+    const drift = [
+      { ...one, lines: ["@@ -1,1 +1,1 @@", "-x", "+a"] },
+      { ...one, host: "h2" },
+    ];
+    assert.equal(
+      driftText({ drift, unseen: [], hosts: 2 }),
+      `h1  Chrony c  path /etc/x  want sha256=1, found sha256=2
+    @@ -1,1 +1,1 @@
+    -x
+    +a
+h2  Chrony c  path /etc/x  want sha256=1, found sha256=2
+2 differences on 2 hosts
+kubexm up --refresh puts it right`,
+    );
+  });
 });

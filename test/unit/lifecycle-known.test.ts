@@ -68,6 +68,37 @@ test("a step that renews something says so when it was made, and not when all wa
   assert.equal(here.world.renewed.size, 0);
 });
 
+const ofSystem: Definition = {
+  ...words,
+  steps: (given, facts) => words.steps({ ...given, words: { [`${facts.os.id}-${facts.os.version}`]: "it" } }, facts),
+};
+/** What is read, how many looks that takes, and what differs then. */
+const systems: readonly [what: string, release: string, looks: number, found: readonly string[]][] = [
+  ["as it was", 'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian 12"\n', 1, []],
+  ["a point release", 'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian 12.9"\n', 1, []],
+  ["another version", 'ID=debian\nVERSION_ID="13"\n', 2, ["word debian-13", "word debian-12"]],
+  ["of another family", 'ID="rocky"\nVERSION_ID="9"', 2, ["word rocky-9", "word debian-12"]],
+];
+for (const [what, release, looks, found] of systems)
+  test(`a look at a host whose system is ${what} goes by that, and asks no facts; the next one knows`, async () => {
+    const { outs } = await create(ofSystem, here.world, inputsFor({ folder, words: {} }));
+    host.facts = release;
+    const before = host.ran.length;
+    const first = await read(ofSystem, here.world, outs);
+    const second = await read(ofSystem, here.world, first);
+    for (const { drift } of [first, second])
+      assert.deepEqual(
+        drift.map(({ step }) => step),
+        found,
+      );
+    const { machineId } = JSON.parse(first.facts as string) as { machineId: string };
+    assert.equal(machineId, "machine-1");
+    assert.deepEqual(
+      host.ran.slice(before),
+      Array.from({ length: looks + 1 }, () => "look"),
+    );
+  });
+
 describe("an update of what is known", () => {
   const saying = (all: Record<string, string>) => inputsFor({ folder, words: all });
   const changed = async (from: Record<string, string>, to: Record<string, string>, meanwhile = () => {}) => {
