@@ -45,8 +45,8 @@ export async function driftCommand(argv: readonly string[]): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  const storing = storedOf(file);
-  // The components load while Pulumi reads the state.
+  const storing = storedOf(file, { unasked: ["revealed"] });
+  // The components load while Pulumi reads the state, where it is needed for that.
   const [{ resources }, { driftOf }] = await Promise.all([storing, import("../resources/provider.js")]);
   const report = await driftOf(resources);
   console.log(json ? JSON.stringify(report, null, 2) : driftText(report));

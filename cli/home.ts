@@ -153,6 +153,9 @@ export interface Backend {
   own: boolean;
 }
 
+/** The address of a backend of the user's own. Empty is unset, as for Pulumi. */
+export const foreignBackend = ({ PULUMI_BACKEND_URL: url }: Env = process.env): string | undefined => url || undefined;
+
 /** Folders, passphrase and environment of a run. What the user set for Pulumi in the environment is left as it is. */
 export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env = process.env): Backend {
   mkdirSync(home.dir, { recursive: true, mode: 0o700 });
@@ -166,9 +169,8 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
     // What the user says comes last, and so counts.
     NODE_OPTIONS: [...NODE_OPTIONS, user["NODE_OPTIONS"] ?? ""].join(" ").trim(),
   };
-  const url = user["PULUMI_BACKEND_URL"];
-  // Empty is unset, as for Pulumi.
-  if (url !== undefined && url !== "") {
+  const url = foreignBackend(user);
+  if (url !== undefined) {
     const address = absoluteFileUrl(url, process.cwd());
     return {
       // The login for a backend of the user's own is in the user's own folder.

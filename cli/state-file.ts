@@ -14,8 +14,15 @@ function damaged(file: string): UserError {
   return new UserError(`the state cannot be read, ${file} is damaged (a power cut, a full disk?): ${way}`);
 }
 
+interface Resource {
+  type: string;
+  /** Made by a provider, and no stack or group of others. */
+  custom?: boolean;
+  outputs?: Record<string, unknown>;
+}
+
 interface Latest {
-  resources?: unknown[];
+  resources?: Resource[];
   pending_operations?: unknown[];
 }
 
@@ -46,6 +53,10 @@ export function mayBePending(file: string): boolean {
   if (!existsSync(file)) return false;
   return (latestIn(file).pending_operations ?? []).length > 0;
 }
+
+/** What Pulumi knows of, secrets encrypted; undefined where only Pulumi can read it. */
+export const resourcesIn = (file: string): readonly Resource[] | undefined =>
+  existsSync(file) && !isPacked(file) ? (latestIn(file).resources ?? []) : undefined;
 
 /** Whether anything was made; a preview or a set value leaves a state of nothing. What cannot be told counts. */
 export function holdsSomething(file: string): boolean {

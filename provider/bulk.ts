@@ -58,11 +58,22 @@ function readPackages(answer: readonly string[], names: readonly string[]): Stat
 
 const sysctlPath = (name: string) => `/proc/sys/${name.replaceAll(".", "/")}`;
 
-function readSysctls(answer: readonly string[], names: readonly string[]): State[] {
-  return names.map((name): State => {
-    const head = `${sysctlPath(name)}:`;
-    const row = answer.find((line) => line.startsWith(head));
-    return { value: row === undefined ? "absent" : row.slice(head.length).trim().replaceAll(/\s+/g, " ") };
+function sysctlIn(answer: readonly string[], name: string): string | undefined {
+  const head = `${sysctlPath(name)}:`;
+  const row = answer.find((line) => line.startsWith(head));
+  return row?.slice(head.length).trim().replaceAll(/\s+/g, " ");
+}
+
+const readSysctls = (answer: readonly string[], names: readonly string[]): State[] =>
+  names.map((name) => ({ value: sysctlIn(answer, name) ?? "absent" }));
+
+/** Named with what is wanted, as what a container may not write is the machine's to set. */
+const parted = (name: string) => [name.slice(0, name.indexOf(" ")), name.slice(name.indexOf(" ") + 1)] as const;
+
+function readParameters(answer: readonly string[], names: readonly string[]): State[] {
+  return names.map(parted).map(([name, wanted]): State => {
+    const value = sysctlIn(answer, name);
+    return value === undefined ? { value: wanted, how: "kernel-of-the-machine" } : { value };
   });
 }
 
@@ -71,4 +82,8 @@ export const bulks: Readonly<Record<BulkKind, Bulk>> = {
   unit: { ask: (names) => sh`bulk_unit ${names}`, read: readUnits },
   package: { ask: (names) => sh`bulk_package ${names}`, read: readPackages },
   sysctl: { ask: (names) => sh`bulk_sysctl ${names.map(sysctlPath)}`, read: readSysctls },
+  parameter: {
+    ask: (names) => sh`bulk_parameter ${names.map((name) => sysctlPath(parted(name)[0]))}`,
+    read: readParameters,
+  },
 };

@@ -117,6 +117,9 @@ if [ -s /run/kubexm.lock ] && read -r holder about </run/kubexm.lock && [ "$hold
 case $about in "("${run}","*) ;; *) flock -s -w 240 /run/kubexm.lock true || { echo "an earlier run is still at work: $about" >&2; exit 75; } ;; esac
 fi`;
 
+/** Those who look then need not find out whether he who held it is still at work. */
+const letGo = sh`: >/run/kubexm.lock`;
+
 /** A script that changes the host: under the lock, with the library there for what runs in a shell of its own. */
 function changing(mark: string, holder: Holder, first: Command, ...body: readonly Command[]): Command {
   // The folder after the lock: who held it may have been the last to leave, and have taken the folder away.
@@ -207,8 +210,8 @@ interface Item {
   readonly s: number;
 }
 
-const groupOf = ({ group, bulk }: Step) =>
-  group ?? (bulk?.kind === "path" || bulk?.kind === "sysctl" ? quick : undefined);
+const quickKinds: readonly BulkKind[] = ["path", "sysctl", "parameter"];
+const groupOf = ({ group, bulk }: Step) => group ?? (bulk && quickKinds.includes(bulk.kind) ? quick : undefined);
 
 /** What a unit was before does not depend on files that are made just before it. */
 const recordedWith = (step: Step) => groupOf(step) ?? (step.bulk?.kind === "unit" ? quick : undefined);
@@ -309,6 +312,7 @@ gone ${at} ${brokenOff}`,
     sh`printf '%s\n' ${madeOf(work)} >${at}`,
     sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} 9>&- || exit 1`,
     work.verify && holdsAtOnce(work.verify) ? verifyPiece(work.verify) : nothing,
+    letGo,
     sh`m end`,
   );
 }
@@ -323,7 +327,9 @@ export function undoScript(mark: string, owner: string, holder: Holder, keep: bo
     sh`[ -d $K ] || { m end; exit 0; }`,
     unknown,
     each,
-    sh`gone $S/${owner}; ${word(keep ? "vacate" : "tidy")} 9>&- || exit 1; m end`,
+    sh`gone $S/${owner}; ${word(keep ? "vacate" : "tidy")} 9>&- || exit 1`,
+    letGo,
+    sh`m end`,
   );
 }
 

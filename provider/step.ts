@@ -4,7 +4,7 @@ import type { Ask } from "./ask";
 import type { Command } from "./shell";
 
 /** Kinds of things that are looked at together, as programs cost more to start than to run. */
-export type BulkKind = "path" | "unit" | "package" | "sysctl";
+export type BulkKind = "path" | "unit" | "package" | "sysctl" | "parameter";
 
 /** What was seen on, or is wanted of, one thing: a few short words by name. */
 export type State = Readonly<Record<string, string>>;

@@ -19,6 +19,13 @@ bulk_sysctl() { # PATH…
   done
   [ $# -eq 0 ] || grep -H '' -- "$@"
 }
+bulk_parameter() { # PATH…: in a container, only what it may write itself
+  for path in "$@"; do
+    shift
+    if [ -w "$path" ]; then set -- "$@" "$path"; fi
+  done
+  [ $# -eq 0 ] || grep -H '' -- "$@"
+}
 bulk_unit() { # NAME…: blocks in the order of the names
   systemctl show -p LoadState,UnitFileState,ActiveState -- "$@"
 }

@@ -17,8 +17,8 @@ export function parameters(
     if (step.bulk?.kind !== "sysctl") return [step];
     const { name } = step.bulk;
     if (!name.startsWith("net.")) return [];
-    const { id, want, save = sh``, make, undo, keepIfChanged = [] } = step;
-    return [{ id, want, look: sh`look_parameter ${name} ${want["value"] ?? ""}`, save, make, undo, keepIfChanged }];
+    const bulk = { kind: "parameter", name: `${name} ${step.want["value"] ?? ""}` } as const;
+    return [{ ...step, look: sh`look_parameter ${name} ${step.want["value"] ?? ""}`, bulk }];
   });
 }
 
