@@ -5,11 +5,10 @@ import PQueue from "p-queue";
 import { Client, type ConnectConfig } from "ssh2";
 import { RemoteError } from "../errors";
 import { authFailure, authHandler, authPlan, nothingToTry, type AuthPlan } from "./auth";
-import { isCertificate } from "./certificate";
 import { endpoint, failure, textOf } from "./failure";
 import { hostKeyCheck, type HostKeyCheck } from "./host-key";
 import { inTime } from "./in-time";
-import { offerHostKeyAlgorithms, ping, useCertifiedKey } from "./internals";
+import { offerHostKeyAlgorithms, ping } from "./internals";
 import type { Target } from "./target";
 
 const KEEPALIVE = { everyMs: 15_000, misses: 3 };
@@ -178,7 +177,6 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
       hostVerifier: (key: Buffer) => {
         live.hostKey = key;
         keyProblem = check.problem(key);
-        if (!keyProblem && isCertificate(key)) useCertifiedKey(client, key);
         return keyProblem === undefined;
       },
     });

@@ -71,6 +71,8 @@ const without = (from: HostSpec, key: keyof HostSpec) =>
 
 const onHost = async (name: string, script: string) => (await labExec(host(name), script)).stdout;
 
+const restart = "systemctl reset-failed ssh; systemctl restart ssh";
+
 const logins = (log: string) => log.split("\n").filter((line) => line.includes("Accepted ")).length;
 
 async function sshdLog(name: string): Promise<string> {
@@ -143,7 +145,6 @@ describe("login", () => {
 
   it("where the host asks in a dialogue only", async () => {
     const config = "/etc/ssh/sshd_config.d/60-dialogue.conf";
-    const restart = "systemctl reset-failed ssh; systemctl restart ssh";
     const only = "PasswordAuthentication no\\nPubkeyAuthentication no\\nKbdInteractiveAuthentication yes\\nUsePAM yes";
     await onHost("words", `mv /etc/ssh/sshd_config.d /etc/ssh/before; mkdir /etc/ssh/sshd_config.d`);
     try {
@@ -361,7 +362,7 @@ describe("host keys", () => {
   it("of a type that is not our first choice, in a hashed file made by ssh-keygen", async () => {
     await onHost(
       "plain",
-      "test -e /etc/ssh/ssh_host_rsa_key || ssh-keygen -q -t rsa -N '' -f /etc/ssh/ssh_host_rsa_key; systemctl reset-failed ssh; systemctl restart ssh",
+      `test -e /etc/ssh/ssh_host_rsa_key || ssh-keygen -q -t rsa -N '' -f /etc/ssh/ssh_host_rsa_key; ${restart}`,
     );
     const rsa = (await onHost("plain", "cat /etc/ssh/ssh_host_rsa_key.pub")).split(" ").slice(0, 2).join(" ");
     const path = known(`${host("plain").address} ${rsa}\n`);
@@ -370,38 +371,57 @@ describe("host keys", () => {
     await connect(spec("plain", { knownHostsPath: path }));
   });
 
-  for (const type of ["ed25519", "ecdsa"])
-    for (const authority of ["ed25519", "ecdsa", "rsa"])
+  const TYPES = ["ed25519", "ecdsa", "rsa"];
+
+  /** The file of a new authority's key, and a known_hosts that trusts it. */
+  async function newAuthority(type: string) {
+    const key = join(dir, `ca-${randomBytes(4).toString("hex")}`);
+    await exec("ssh-keygen", ["-q", "-N", "", "-t", type, "-f", key]);
+    return { key, trusted: known(`@cert-authority * ${readFileSync(`${key}.pub`, "utf8")}`) };
+  }
+
+  /** A host that has one key only, with a certificate that ssh-keygen makes with these options. */
+  async function certified(type: string, options: readonly string[], work: () => Promise<unknown>): Promise<void> {
+    const key = `/etc/ssh/ssh_host_${type}_key`;
+    const pub = join(dir, "signed.pub");
+    await onHost("plain", `test -e ${key} || ssh-keygen -q -t ${type} -N '' -f ${key}`);
+    writeFileSync(pub, await onHost("plain", `cat ${key}.pub`));
+    await exec("ssh-keygen", ["-q", "-h", "-I", "id", ...options, pub]);
+    const cert = readFileSync(join(dir, "signed-cert.pub"), "utf8").trim();
+    const only = `HostKey ${key}\nHostCertificate ${key}-cert.pub`;
+    const config = "/etc/ssh/sshd_config.d/60-cert.conf";
+    await onHost("plain", `echo '${cert}' >${key}-cert.pub; printf '${only}\n' >${config}; ${restart}`);
+    try {
+      await work();
+    } finally {
+      await onHost("plain", `rm -f ${config}; ${restart}`);
+    }
+  }
+
+  for (const type of TYPES)
+    for (const authority of TYPES)
       it(`certificate of an ${type} key, signed by an ${authority} authority`, async () => {
-        const { address } = host("plain");
-        const ca = join(dir, `ca-${type}-${authority}`);
-        await exec("ssh-keygen", ["-q", "-N", "", "-t", authority, "-f", ca]);
-        const key = `/etc/ssh/ssh_host_${type}_key`;
-        await onHost("plain", `test -e ${key} || ssh-keygen -q -t ${type} -N '' -f ${key}`);
-        const sign = async (principal: string, valid: string) => {
-          const pub = join(dir, "signed.pub");
-          writeFileSync(pub, await onHost("plain", `cat ${key}.pub`));
-          await exec("ssh-keygen", ["-q", "-s", ca, "-h", "-I", "id", "-n", principal, "-V", valid, pub]);
-          const cert = readFileSync(join(dir, "signed-cert.pub"), "utf8");
-          const only = `HostKey ${key}\nHostCertificate ${key}-cert.pub`;
-          await onHost(
-            "plain",
-            `echo '${cert.trim()}' >${key}-cert.pub; echo '${only}' >/etc/ssh/sshd_config.d/60-cert.conf; systemctl reset-failed ssh; systemctl restart ssh`,
-          );
-        };
-        const path = known(`@cert-authority * ${readFileSync(`${ca}.pub`, "utf8")}`);
-        const there = spec("plain", { knownHostsPath: path });
-        try {
-          await sign(address, "-1h:+1h");
-          assert.equal((await (await connect(there)).run(sh`echo certified`)).stdout, "certified\n");
-          await closeAll();
-          await sign("other.example.org", "-1h:+1h");
-          assert.match((await refusal(connect(there), "hostkey")).message, /for other\.example\.org, not for/);
-        } finally {
-          await onHost(
-            "plain",
-            "rm -f /etc/ssh/sshd_config.d/60-cert.conf; systemctl reset-failed ssh; systemctl restart ssh",
-          );
-        }
+        const { key, trusted } = await newAuthority(authority);
+        await certified(type, ["-s", key, "-n", host("plain").address, "-V", "-1h:+1h"], async () => {
+          const remote = await connect(spec("plain", { knownHostsPath: trusted }));
+          assert.equal((await remote.run(sh`echo certified`)).stdout, "certified\n");
+        });
+      });
+
+  const faults: readonly [what: string, as: { stranger?: true; name?: string; valid?: string }, says: RegExp][] = [
+    ["by an unknown authority", { stranger: true }, /no @cert-authority line for it/],
+    ["for another name", { name: "other.example.org" }, /for other\.example\.org, not for/],
+    ["that has expired", { valid: "-2h:-1h" }, /was valid until/],
+  ];
+
+  for (const type of TYPES)
+    for (const [what, { stranger, name, valid = "-1h:+1h" }, says] of faults)
+      it(`certificate of an ${type} key ${what}: refused`, async () => {
+        const { key, trusted } = await newAuthority("ed25519");
+        const signer = stranger ? (await newAuthority("ed25519")).key : key;
+        await certified(type, ["-s", signer, "-n", name ?? host("plain").address, "-V", valid], async () => {
+          const error = await refusal(connect(spec("plain", { knownHostsPath: trusted })), "hostkey");
+          assert.match(error.message, says);
+        });
       });
 });

@@ -63,15 +63,15 @@ const orders: readonly [known: string[], certificates: boolean, first: string, c
   [["ssh-rsa"], false, "rsa-sha2-512", 6],
   [["ecdsa-sha2-nistp384", "ssh-rsa"], false, "ecdsa-sha2-nistp384", 6],
   [["ssh-dss"], false, "ssh-ed25519", 6],
-  [[], true, "ssh-ed25519-cert-v01@openssh.com", 10],
-  [["ecdsa-sha2-nistp256"], true, "ecdsa-sha2-nistp256", 10],
+  [[], true, "ssh-ed25519-cert-v01@openssh.com", 12],
+  [["ecdsa-sha2-nistp256"], true, "ecdsa-sha2-nistp256", 12],
 ];
 
 for (const [known, certificates, first, count] of orders)
   test(`offer for known ${known.join(",") || "nothing"}${certificates ? " with an authority" : ""}`, () => {
     const offer = preferredAlgorithms(known, certificates);
     assert.deepEqual([offer[0], offer.length, new Set(offer).size], [first, count, count]);
-    assert.ok(!offer.includes("ssh-rsa"), "SHA-1 signatures are not offered");
+    assert.ok(!offer.some((name) => name.startsWith("ssh-rsa")), "SHA-1 signatures are not offered");
   });
 
 const dir = folder();
