@@ -123,6 +123,17 @@ connect(${JSON.stringify(there)})
   return (await exec(process.execPath, ["-e", script], { env: { ...process.env, ...env } })).stdout;
 }
 
+async function withAgent(keys: readonly string[], use: (socket: string) => Promise<void>): Promise<void> {
+  const socket = join(dir, `agent-${randomBytes(4).toString("hex")}`);
+  const { stdout } = await exec("ssh-agent", ["-a", socket]);
+  try {
+    await exec("ssh-add", ["-q", ...keys], { env: { ...process.env, SSH_AUTH_SOCK: socket } });
+    await use(socket);
+  } finally {
+    process.kill(Number(/SSH_AGENT_PID=(\d+)/.exec(stdout)?.[1]));
+  }
+}
+
 describe("MaxStartups 2:100:2", () => {
   it("is passed by ten processes at once", async () => {
     const there = spec("crowd", { connectTimeout: 60 });
@@ -188,32 +199,34 @@ describe("login", () => {
     await closeAll();
     await refusal(connect(spec("plain", { privateKeyPath: key, passphrase: "wrong" })), "auth");
 
-    const socket = join(dir, "agent");
-    const started = await exec("ssh-agent", ["-a", socket]);
-    const pid = Number(/SSH_AGENT_PID=(\d+)/.exec(started.stdout)?.[1]);
-    const before = process.env["SSH_AUTH_SOCK"];
-    process.env["SSH_AUTH_SOCK"] = socket;
-    try {
-      await exec("ssh-add", ["-q", lab.privateKeyPath], { env: { ...process.env, SSH_AUTH_SOCK: socket } });
+    await withAgent([lab.privateKeyPath], async (SSH_AUTH_SOCK) => {
       const withoutKey = without(spec("plain", { agent: true }), "privateKeyPath");
-      assert.equal((await (await connect(withoutKey)).run(sh`echo agent`)).stdout, "agent\n");
-    } finally {
-      process.kill(pid);
-      if (before === undefined) delete process.env["SSH_AUTH_SOCK"];
-      else process.env["SSH_AUTH_SOCK"] = before;
-    }
+      assert.match(await fromElsewhere(withoutKey, { SSH_AUTH_SOCK }), / 22$/m);
+    });
+  });
+
+  it("with a password, though an agent has more keys than sshd has patience for, two of them named", async () => {
+    const HOME = join(dir, "many");
+    mkdirSync(join(HOME, ".ssh"), { recursive: true });
+    const keys = Array.from({ length: 7 }, (_, i) => join(HOME, `key${i}`));
+    for (const key of keys) await exec("ssh-keygen", ["-q", "-N", "", "-t", "ed25519", "-f", key]);
+    ["id_ed25519", "id_rsa"].forEach((name, i) => copyFileSync(`${keys[i]}.pub`, join(HOME, ".ssh", `${name}.pub`)));
+    await withAgent(keys, async (SSH_AUTH_SOCK) => {
+      assert.match(await fromElsewhere(spec("words", { agent: true }), { HOME, SSH_AUTH_SOCK }), / 22$/m);
+    });
   });
 });
 
 describe("becoming root", () => {
-  for (const [name, user] of [
-    ["free", "deploy"],
-    ["asks", "deploy"],
-    ["fish", "fisher"],
-    ["csh", "seller"],
+  for (const [name, user, more] of [
+    ["free", "deploy", {}],
+    ["free", "deploy", { sudoPassword: "nobody asks for" }],
+    ["asks", "deploy", {}],
+    ["fish", "fisher", {}],
+    ["csh", "seller", {}],
   ] as const)
-    it(`on ${name} as ${user}`, async () => {
-      const remote = await connect(spec(name));
+    it(`on ${name} as ${user} ${Object.keys(more).join(" ")}`, async () => {
+      const remote = await connect(spec(name, more));
       const first = await Promise.all([1, 2, 3].map(() => remote.run(sh`id -u; cat; echo "$LC_ALL"`)));
       for (const { stdout, stderr } of first) assert.deepEqual([stdout, stderr], ["0\nC\n", ""]);
       assert.equal((await remote.run(sh`id -un`, { root: false })).stdout, `${user}\n`);

@@ -189,7 +189,7 @@ function certified(algorithm: string, host: Authority, signs: Authority, exchang
     exchanging()._protocol._kex.negotiated.serverHostKey = name;
     return signature.subarray(4 + name.length + 4);
   };
-  const key = Object.create(ssh2.utils.parseKey(newKey().private) as ParsedKey) as ParsedKey;
+  const key = Object.create(ssh2.utils.parseKey(newKey().private)) as ParsedKey;
   return Object.assign(key, { type: algorithm, getPublicSSH: () => blob, sign });
 }
 
