@@ -1,14 +1,15 @@
 import { readFileSync } from "node:fs";
 import { BaseAgent, createAgent, utils, type AnyAuthMethod, type AuthenticationType, type ParsedKey } from "ssh2";
 import type { RemoteError } from "../errors";
-import { endpoint, failure, textOf } from "./failure";
+import { codeOf, endpoint, failure, textOf } from "./failure";
 import { inTime } from "./in-time";
 import type { Target } from "./target";
 
 /**
- * sshd counts every refused key as a failed try and hangs up at MaxAuthTries (6): keys nobody named must leave room
+ * sshd counts every refused key as a failed try and hangs up at the last: keys nobody named must leave room for an identity file and
  * for the password, which comes last.
  */
+const MAX_AUTH_TRIES = 6;
 const MAX_UNNAMED_KEYS = 4;
 
 interface Attempt {
@@ -80,8 +81,8 @@ function identityFile(path: string, passphrase: string | undefined): { key?: Par
   let text: Buffer;
   try {
     text = readFileSync(path);
-  } catch {
-    return {};
+  } catch (error) {
+    return codeOf(error) === "ENOENT" ? {} : { unusable: `${path}: ${textOf(error)}` };
   }
   const key = parsePrivate(text, passphrase);
   return typeof key === "string" ? { unusable: `${path}: ${key}` } : { key };
@@ -124,10 +125,12 @@ function publicOf(path: string): ParsedKey[] {
 }
 
 /** Those that somebody named first; of the others no more than sshd has patience for. */
-function inOrder(keys: readonly ParsedKey[], { privateKeyPath, identityFiles }: Target): ParsedKey[] {
+function inOrder(keys: readonly ParsedKey[], { privateKeyPath, identityFiles }: Target, tries: number): ParsedKey[] {
   const named = [...(privateKeyPath === undefined ? [] : [privateKeyPath]), ...identityFiles].flatMap(publicOf);
   const isNamed = (key: ParsedKey) => named.some(sameKey(key));
-  return [...keys.filter(isNamed), ...keys.filter((key) => !isNamed(key)).slice(0, MAX_UNNAMED_KEYS)];
+  const first = keys.filter(isNamed);
+  const room = Math.min(MAX_UNNAMED_KEYS, Math.max(0, tries - first.length));
+  return [...first, ...keys.filter((key) => !isNamed(key)).slice(0, room)];
 }
 
 const sameKey = (a: ParsedKey) => (b: ParsedKey) => a.getPublicSSH().equals(b.getPublicSSH());
@@ -148,7 +151,8 @@ export async function authPlan(target: Target, agentSocket = process.env["SSH_AU
     try {
       const agent = createAgent(agentSocket);
       const asked = inTime(agentKeys(agent), target.connectTimeoutMs, () => new Error("it does not answer"));
-      const keys = inOrder((await asked).filter(fresh), target);
+      const tries = MAX_AUTH_TRIES - tried.length - (target.password === undefined ? 0 : 1);
+      const keys = inOrder((await asked).filter(fresh), target, tries);
       tried.push(...keys);
       if (keys.length)
         attempts.push({

@@ -1,15 +1,14 @@
 import { createPublicKey, verify, type JsonWebKey, type KeyObject } from "node:crypto";
 import { fingerprint, keyType, type HostEntries } from "./known-hosts";
 
-/**
- * Host certificates ssh2 can be brought to accept (see internals.ts). RSA host certificates are not among them:
- * ssh2 refuses their signature names before anyone is asked. RSA authorities are fine.
- */
+/** Host certificates that are asked for. That with SHA-1 signatures, ssh-rsa-cert-v01@openssh.com, is not. */
 export const CERTIFICATE_ALGORITHMS = [
   "ssh-ed25519-cert-v01@openssh.com",
   "ecdsa-sha2-nistp256-cert-v01@openssh.com",
   "ecdsa-sha2-nistp384-cert-v01@openssh.com",
   "ecdsa-sha2-nistp521-cert-v01@openssh.com",
+  "rsa-sha2-512-cert-v01@openssh.com",
+  "rsa-sha2-256-cert-v01@openssh.com",
 ];
 
 const CERT_SUFFIX = "-cert-v01@openssh.com";
@@ -39,6 +38,13 @@ const RSA_HASHES: Readonly<Record<string, string>> = { "rsa-sha2-256": "sha256",
 
 export function isCertificate(key: Buffer): boolean {
   return keyType(key).endsWith(CERT_SUFFIX);
+}
+
+/** What a host answers to an algorithm for certificates: a certificate of this type, signatures of this name. */
+export function certifiedNames(algorithm: string): { type: string; signature: string } | undefined {
+  if (!algorithm.endsWith(CERT_SUFFIX)) return undefined;
+  const signature = algorithm.slice(0, -CERT_SUFFIX.length);
+  return { type: `${signature in RSA_HASHES ? "ssh-rsa" : signature}${CERT_SUFFIX}`, signature };
 }
 
 export function sshString(value: Buffer | string): Buffer {

@@ -3,13 +3,12 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import PQueue from "p-queue";
 import { Client, type ConnectConfig } from "ssh2";
-import { RemoteError } from "../errors";
+import { RemoteError, UserError } from "../errors";
 import { authFailure, authHandler, authPlan, nothingToTry, type AuthPlan } from "./auth";
-import { isCertificate } from "./certificate";
-import { endpoint, failure, textOf } from "./failure";
+import { codeOf, endpoint, failure, textOf } from "./failure";
 import { hostKeyCheck, type HostKeyCheck } from "./host-key";
 import { inTime } from "./in-time";
-import { offerHostKeyAlgorithms, ping, useCertifiedKey } from "./internals";
+import { offerHostKeyAlgorithms, ping } from "./internals";
 import type { Target } from "./target";
 
 const KEEPALIVE = { everyMs: 15_000, misses: 3 };
@@ -76,12 +75,8 @@ function unreachable(target: Target, why: string, advice: string, cause?: unknow
   );
 }
 
-function code(error: unknown): string {
-  return typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";
-}
-
 function socketFailure(target: Target, error: unknown, connected: boolean): Error {
-  const name = code(error);
+  const name = codeOf(error);
   if (name === "EAI_AGAIN" || (connected && ["ECONNRESET", "EPIPE"].includes(name))) return new Dropped(textOf(error));
   return unreachable(
     target,
@@ -149,6 +144,7 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
     };
     // Stays for good: an error nobody listens to would end the process.
     client.on("error", (error: Error & { level?: string }) => {
+      if (error instanceof UserError) return fail(error);
       if (error.level === "agent" || (error.level === "client-authentication" && !auth.state.exhausted)) return;
       if (auth.state.exhausted) fail(authFailure(target, plan, auth.state, error.message));
       else if (/too many authentication failures/i.test(error.message))
@@ -176,9 +172,10 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
     client.connect({
       ...configFor(target, sock, check, auth),
       hostVerifier: (key: Buffer) => {
+        // Keys are exchanged anew on a long connection: what was proven is neither judged nor written down again.
+        if (live.hostKey.equals(key)) return true;
         live.hostKey = key;
         keyProblem = check.problem(key);
-        if (!keyProblem && isCertificate(key)) useCertifiedKey(client, key);
         return keyProblem === undefined;
       },
     });

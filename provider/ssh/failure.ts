@@ -15,6 +15,10 @@ export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+export function codeOf(error: unknown): string {
+  return typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";
+}
+
 export function endpoint(target: Target): string {
   const address = target.address.includes(":") ? `[${target.address}]` : target.address;
   return `${address}:${target.port}`;

@@ -1,9 +1,9 @@
 import { appendFileSync, closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync, readSync } from "node:fs";
 import { dirname } from "node:path";
-import type { RemoteError } from "../errors";
+import { UserError, type RemoteError } from "../errors";
 import { quote } from "../shell";
 import { CERTIFICATE_ALGORITHMS, certificateProblem, isCertificate } from "./certificate";
-import { endpoint, failure } from "./failure";
+import { endpoint, failure, textOf } from "./failure";
 import {
   entriesFor,
   fingerprint,
@@ -14,6 +14,7 @@ import {
   type HostEntries,
   type KnownHost,
 } from "./known-hosts";
+import { NOWHERE } from "./ssh-config";
 import type { Target } from "./target";
 
 /** Key types by preference, each with the signature algorithms offered for it. SHA-1 RSA signatures are not offered. */
@@ -36,10 +37,19 @@ export interface HostKeyCheck {
 
 const parsed = new Map<string, { text: string; entries: readonly KnownHost[] }>();
 
+/** A file of known keys that cannot be used is told by its name: to pass over it would pass over what it revokes. */
+function withFile<T>(file: string, trouble: string, use: () => T): T {
+  try {
+    return use();
+  } catch (error) {
+    throw new UserError(`${file}: ${trouble}: ${textOf(error)}`, { cause: error });
+  }
+}
+
 /** To read a file is nothing, to take it apart is not: that is done once for all hosts. */
 function knownHostsIn(file: string): readonly KnownHost[] {
   if (!existsSync(file)) return [];
-  const text = readFileSync(file, "utf8");
+  const text = withFile(file, "known host keys cannot be read", () => readFileSync(file, "utf8"));
   const known = parsed.get(file);
   if (known?.text === text) return known.entries;
   const entries = parseKnownHosts(text, file);
@@ -110,7 +120,8 @@ function entryLine(target: Target, key: Buffer): string {
 }
 
 function addCommand(target: Target, key: Buffer): string {
-  return `echo ${quote(entryLine(target, key))} >> ${quote(target.knownHosts[0] ?? "")}`;
+  const file = target.knownHosts.find((path) => path !== NOWHERE) ?? NOWHERE;
+  return `echo ${quote(entryLine(target, key))} >> ${quote(file)}`;
 }
 
 function unknown(target: Target, key: Buffer): RemoteError {
@@ -186,7 +197,8 @@ export function hostKeyCheck(target: Target, now = () => new Date()): HostKeyChe
     },
     proven: (key) => {
       const file = target.knownHosts[0];
-      if (accepted && file) append(file, entryLine(target, key));
+      if (accepted && file)
+        withFile(file, "a new host key cannot be written", () => append(file, entryLine(target, key)));
       accepted = false;
     },
   };

@@ -3,15 +3,13 @@
  * certificates are not offered or the handshake fails, and the connection counts as silent.
  */
 import type { Client } from "ssh2";
-import { certifiedKey, isCertificate } from "./certificate";
-import { keyType } from "./known-hosts";
+import { certifiedKey, certifiedNames } from "./certificate";
 
 interface KexInitLike {
   lists: Record<string, unknown> & { serverHostKey: { array: string[] } };
 }
 interface Kex {
   negotiated: { serverHostKey: string };
-  _hostKey?: Buffer | undefined;
 }
 interface Internals {
   _protocol?: { _offer?: KexInitLike; _kex?: Kex; ping?: () => void };
@@ -41,32 +39,40 @@ function listsForOffer(offer: KexInitLike, serverHostKey: readonly string[]) {
   return { ...lists, serverHostKey };
 }
 
-/** Puts certificate algorithms, which ssh2 refuses in its options, into the offer. Call between connect() and the first packet. */
+/**
+ * Lets ssh2 check the host's signature with the key inside a certificate. It wants the type of what is shown to be what was agreed on,
+ * and then the name of the signature: it finds the one until the host has shown its key, then the other. ssh2 reads `_hostKey` once for
+ * the exchange hash, which covers the certificate, and from then on for the public key: it gets the one, then the other.
+ */
+function expectCertificate(kex: Kex): void {
+  const names = certifiedNames(kex.negotiated.serverHostKey);
+  if (!names) return;
+  kex.negotiated.serverHostKey = names.type;
+  let shown: Buffer | undefined;
+  let reads = 0;
+  Object.defineProperty(kex, "_hostKey", {
+    get: () => (reads++ === 0 || shown === undefined ? shown : certifiedKey(shown)),
+    set: (next: Buffer | undefined) => {
+      shown = next;
+      reads = 0;
+      kex.negotiated.serverHostKey = names.signature;
+    },
+  });
+}
+
+/**
+ * Offers certificate algorithms, which ssh2 refuses in its options, and lets it take what they bring. Call between connect() and the
+ * first packet.
+ */
 export function offerHostKeyAlgorithms(client: Client, algorithms: readonly string[]): void {
   const protocol = internals(client)._protocol;
   const offer = protocol?._offer;
   if (!protocol || !offer) return;
   const KexInit = offer.constructor as new (lists: unknown) => KexInitLike;
   protocol._offer = new KexInit(listsForOffer(offer, algorithms));
-}
-
-/**
- * Lets ssh2 check the host's signature with the key inside an accepted certificate. ssh2 reads `_hostKey` once for the
- * exchange hash, which covers the certificate, and from then on for the public key: it gets the one, then the other.
- */
-export function useCertifiedKey(client: Client, blob: Buffer): void {
-  const kex = internals(client)._protocol?._kex;
-  if (!kex || !isCertificate(blob) || kex._hostKey?.equals(blob) !== true) return;
-  const key = certifiedKey(blob);
-  let value: Buffer | undefined = blob;
-  let reads = 0;
-  Object.defineProperty(kex, "_hostKey", {
-    configurable: true,
-    get: () => (reads++ === 0 || value === undefined ? value : key),
-    set: (next: Buffer | undefined) => {
-      value = next;
-      reads = 0;
-    },
+  let kex = protocol._kex;
+  Object.defineProperty(protocol, "_kex", {
+    get: () => kex,
+    set: (next: Kex) => expectCertificate((kex = next)),
   });
-  kex.negotiated.serverHostKey = keyType(key);
 }

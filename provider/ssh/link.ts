@@ -256,11 +256,12 @@ export function withSession<T>(
   return using(link, () => (lane === "urgent" ? work() : link.lanes[lane].add<T>(work)));
 }
 
-/** Logs in, unless that is done. Who checks host keys in another way than the first user does so here too. */
+/** Logs in, unless that is done. Who checks host keys in another way than the first user does so here too, at every hop. */
 export async function connectLink(link: Link, target: Target): Promise<void> {
   const live = await using(link, () => acquire(link));
   const keyProblem = same(link.target, target) ? undefined : hostKeyCheck(target).problem(live.hostKey);
   if (keyProblem) throw keyProblem;
+  if (link.via && target.via) await connectLink(link.via, target.via);
 }
 
 /** The round-trip time, dialling if need be. */

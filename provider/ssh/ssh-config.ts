@@ -14,12 +14,16 @@ export interface SshConfigEntry {
   hostName?: string;
   user?: string;
   port?: number;
+  /** Paths with their tokens, see {@link expandPath}. */
   identityFiles: readonly string[];
   proxyJump?: readonly string[];
   knownHosts?: readonly string[];
 }
 
 const MAX_DEPTH = 16;
+
+/** A file that is written to and never holds anything. */
+export const NOWHERE = "/dev/null";
 
 export function expandHome(path: string): string {
   return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
@@ -92,7 +96,14 @@ function expandTokens(text: string, tokens: Record<string, string>): string {
   return text.replace(/%(.)/g, (whole, key: string) => tokens[key] ?? whole);
 }
 
-const withoutNone = (args: readonly string[]) => args.filter((arg) => arg.toLowerCase() !== "none");
+/** A path of a config file: its tokens stand for where the login goes in the end, whoever said so. */
+export function expandPath(path: string, to: { alias: string; address: string; port: number; user: string }): string {
+  const { address: h, alias: n, port, user: r } = to;
+  return expandHome(expandTokens(path, { d: homedir(), h, n, p: String(port), r, u: userInfo().username, "%": "%" }));
+}
+
+const isNone = (arg: string) => arg.toLowerCase() === "none";
+const withoutNone = (args: readonly string[]) => args.filter((arg) => !isNone(arg));
 
 /** The entry for one alias out of the text of a config file. Pure: other files come from `include`. */
 export function parseSshConfig(text: string, alias: string, include: Include = () => []): SshConfigEntry {
@@ -104,15 +115,13 @@ export function parseSshConfig(text: string, alias: string, include: Include = (
   const jump = first("proxyjump")?.join(",").split(",").filter(Boolean);
   const knownHosts = first("userknownhostsfile");
   const host = hostName && expandTokens(hostName, { h: alias, "%": "%" });
-  const tokens = { d: homedir(), h: host ?? alias, n: alias, r: user ?? "root", u: userInfo().username, "%": "%" };
-  const path = (arg: string) => expandHome(expandTokens(arg, tokens));
   return {
     ...(host && { hostName: host }),
     ...(user && { user }),
     ...(Number.isInteger(port) && port > 0 && port < 65536 && { port }),
-    identityFiles: withoutNone(mine.filter((l) => l.keyword === "identityfile").flatMap((l) => l.args)).map(path),
+    identityFiles: withoutNone(mine.filter((l) => l.keyword === "identityfile").flatMap((l) => l.args)),
     ...(jump && { proxyJump: withoutNone(jump) }),
-    ...(knownHosts && { knownHosts: withoutNone(knownHosts).map(path) }),
+    ...(knownHosts && { knownHosts: knownHosts.map((arg) => (isNone(arg) ? NOWHERE : arg)) }),
   };
 }
 

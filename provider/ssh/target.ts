@@ -1,7 +1,5 @@
-import { homedir } from "node:os";
-import { join } from "node:path";
 import type { BastionSpec, HostSpec } from "./spec";
-import { expandHome, sshConfigFor, type SshConfigEntry } from "./ssh-config";
+import { expandHome, expandPath, sshConfigFor, type SshConfigEntry } from "./ssh-config";
 
 /** Where to dial and who to be there, after ~/.ssh/config had its say. */
 export interface Target {
@@ -28,12 +26,12 @@ export interface Target {
 type Endpoint = BastionSpec & { label: string; sudoPassword?: string | undefined };
 type Lookup = (alias: string) => SshConfigEntry;
 
-const DEFAULT_KEYS = ["id_ed25519", "id_ecdsa", "id_rsa"];
+const DEFAULT_KEYS = ["~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"];
 const MAX_JUMPS = 8;
 
-export function defaultKnownHosts(): string[] {
-  return [join(homedir(), ".ssh/known_hosts"), join(homedir(), ".ssh/known_hosts2"), "/etc/ssh/ssh_known_hosts"];
-}
+const USER_KNOWN_HOSTS = ["~/.ssh/known_hosts", "~/.ssh/known_hosts2"];
+/** Read whatever a user's config says: a company's authorities stand there, and what it has revoked. */
+const SYSTEM_KNOWN_HOSTS = ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"];
 
 /** `user@host:port`, `host`, `[::1]:22` or an ssh:// URL, as of ProxyJump. */
 export function parseJump(text: string): { address: string; user?: string; port?: number } {
@@ -60,19 +58,21 @@ function hop(spec: Endpoint, host: HostSpec, config: SshConfigEntry, via: Target
     via,
   };
   const given = Object.entries(optional).filter(([, value]) => value !== undefined);
-  return {
-    label: spec.label,
+  const login = {
     address: config.hostName ?? spec.address,
     port: spec.port ?? config.port ?? 22,
     user: spec.user ?? config.user ?? "root",
+  };
+  const path = (text: string) => expandPath(text, { alias: spec.address, ...login });
+  return {
+    label: spec.label,
+    ...login,
     agent: spec.agent,
-    identityFiles: config.identityFiles.length
-      ? config.identityFiles
-      : DEFAULT_KEYS.map((name) => join(homedir(), ".ssh", name)),
+    identityFiles: (config.identityFiles.length ? config.identityFiles : DEFAULT_KEYS).map(path),
     hostKeyChecking: host.hostKeyChecking,
     knownHosts: host.knownHostsPath
       ? [expandHome(host.knownHostsPath)]
-      : [...(config.knownHosts ?? defaultKnownHosts())],
+      : [...(config.knownHosts ?? USER_KNOWN_HOSTS), ...SYSTEM_KNOWN_HOSTS].map(path),
     connectTimeoutMs: host.connectTimeout * 1000,
     ...(Object.fromEntries(given) as Partial<Target>),
   };

@@ -71,6 +71,8 @@ const without = (from: HostSpec, key: keyof HostSpec) =>
 
 const onHost = async (name: string, script: string) => (await labExec(host(name), script)).stdout;
 
+const restart = "systemctl reset-failed ssh; systemctl restart ssh";
+
 const logins = (log: string) => log.split("\n").filter((line) => line.includes("Accepted ")).length;
 
 async function sshdLog(name: string): Promise<string> {
@@ -121,6 +123,17 @@ connect(${JSON.stringify(there)})
   return (await exec(process.execPath, ["-e", script], { env: { ...process.env, ...env } })).stdout;
 }
 
+async function withAgent(keys: readonly string[], use: (socket: string) => Promise<void>): Promise<void> {
+  const socket = join(dir, `agent-${randomBytes(4).toString("hex")}`);
+  const { stdout } = await exec("ssh-agent", ["-a", socket]);
+  try {
+    await exec("ssh-add", ["-q", ...keys], { env: { ...process.env, SSH_AUTH_SOCK: socket } });
+    await use(socket);
+  } finally {
+    process.kill(Number(/SSH_AGENT_PID=(\d+)/.exec(stdout)?.[1]));
+  }
+}
+
 describe("MaxStartups 2:100:2", () => {
   it("is passed by ten processes at once", async () => {
     const there = spec("crowd", { connectTimeout: 60 });
@@ -143,7 +156,6 @@ describe("login", () => {
 
   it("where the host asks in a dialogue only", async () => {
     const config = "/etc/ssh/sshd_config.d/60-dialogue.conf";
-    const restart = "systemctl reset-failed ssh; systemctl restart ssh";
     const only = "PasswordAuthentication no\\nPubkeyAuthentication no\\nKbdInteractiveAuthentication yes\\nUsePAM yes";
     await onHost("words", `mv /etc/ssh/sshd_config.d /etc/ssh/before; mkdir /etc/ssh/sshd_config.d`);
     try {
@@ -187,32 +199,34 @@ describe("login", () => {
     await closeAll();
     await refusal(connect(spec("plain", { privateKeyPath: key, passphrase: "wrong" })), "auth");
 
-    const socket = join(dir, "agent");
-    const started = await exec("ssh-agent", ["-a", socket]);
-    const pid = Number(/SSH_AGENT_PID=(\d+)/.exec(started.stdout)?.[1]);
-    const before = process.env["SSH_AUTH_SOCK"];
-    process.env["SSH_AUTH_SOCK"] = socket;
-    try {
-      await exec("ssh-add", ["-q", lab.privateKeyPath], { env: { ...process.env, SSH_AUTH_SOCK: socket } });
+    await withAgent([lab.privateKeyPath], async (SSH_AUTH_SOCK) => {
       const withoutKey = without(spec("plain", { agent: true }), "privateKeyPath");
-      assert.equal((await (await connect(withoutKey)).run(sh`echo agent`)).stdout, "agent\n");
-    } finally {
-      process.kill(pid);
-      if (before === undefined) delete process.env["SSH_AUTH_SOCK"];
-      else process.env["SSH_AUTH_SOCK"] = before;
-    }
+      assert.match(await fromElsewhere(withoutKey, { SSH_AUTH_SOCK }), / 22$/m);
+    });
+  });
+
+  it("with a password, though an agent has more keys than sshd has patience for, two of them named", async () => {
+    const HOME = join(dir, "many");
+    mkdirSync(join(HOME, ".ssh"), { recursive: true });
+    const keys = Array.from({ length: 7 }, (_, i) => join(HOME, `key${i}`));
+    for (const key of keys) await exec("ssh-keygen", ["-q", "-N", "", "-t", "ed25519", "-f", key]);
+    ["id_ed25519", "id_rsa"].forEach((name, i) => copyFileSync(`${keys[i]}.pub`, join(HOME, ".ssh", `${name}.pub`)));
+    await withAgent(keys, async (SSH_AUTH_SOCK) => {
+      assert.match(await fromElsewhere(spec("words", { agent: true }), { HOME, SSH_AUTH_SOCK }), / 22$/m);
+    });
   });
 });
 
 describe("becoming root", () => {
-  for (const [name, user] of [
-    ["free", "deploy"],
-    ["asks", "deploy"],
-    ["fish", "fisher"],
-    ["csh", "seller"],
+  for (const [name, user, more] of [
+    ["free", "deploy", {}],
+    ["free", "deploy", { sudoPassword: "nobody asks for" }],
+    ["asks", "deploy", {}],
+    ["fish", "fisher", {}],
+    ["csh", "seller", {}],
   ] as const)
-    it(`on ${name} as ${user}`, async () => {
-      const remote = await connect(spec(name));
+    it(`on ${name} as ${user} ${Object.keys(more).join(" ")}`, async () => {
+      const remote = await connect(spec(name, more));
       const first = await Promise.all([1, 2, 3].map(() => remote.run(sh`id -u; cat; echo "$LC_ALL"`)));
       for (const { stdout, stderr } of first) assert.deepEqual([stdout, stderr], ["0\nC\n", ""]);
       assert.equal((await remote.run(sh`id -un`, { root: false })).stdout, `${user}\n`);
@@ -361,7 +375,7 @@ describe("host keys", () => {
   it("of a type that is not our first choice, in a hashed file made by ssh-keygen", async () => {
     await onHost(
       "plain",
-      "test -e /etc/ssh/ssh_host_rsa_key || ssh-keygen -q -t rsa -N '' -f /etc/ssh/ssh_host_rsa_key; systemctl reset-failed ssh; systemctl restart ssh",
+      `test -e /etc/ssh/ssh_host_rsa_key || ssh-keygen -q -t rsa -N '' -f /etc/ssh/ssh_host_rsa_key; ${restart}`,
     );
     const rsa = (await onHost("plain", "cat /etc/ssh/ssh_host_rsa_key.pub")).split(" ").slice(0, 2).join(" ");
     const path = known(`${host("plain").address} ${rsa}\n`);
@@ -370,38 +384,57 @@ describe("host keys", () => {
     await connect(spec("plain", { knownHostsPath: path }));
   });
 
-  for (const type of ["ed25519", "ecdsa"])
-    for (const authority of ["ed25519", "ecdsa", "rsa"])
+  const TYPES = ["ed25519", "ecdsa", "rsa"];
+
+  /** The file of a new authority's key, and a known_hosts that trusts it. */
+  async function newAuthority(type: string) {
+    const key = join(dir, `ca-${randomBytes(4).toString("hex")}`);
+    await exec("ssh-keygen", ["-q", "-N", "", "-t", type, "-f", key]);
+    return { key, trusted: known(`@cert-authority * ${readFileSync(`${key}.pub`, "utf8")}`) };
+  }
+
+  /** A host that has one key only, with a certificate that ssh-keygen makes with these options. */
+  async function certified(type: string, options: readonly string[], work: () => Promise<unknown>): Promise<void> {
+    const key = `/etc/ssh/ssh_host_${type}_key`;
+    const pub = join(dir, "signed.pub");
+    await onHost("plain", `test -e ${key} || ssh-keygen -q -t ${type} -N '' -f ${key}`);
+    writeFileSync(pub, await onHost("plain", `cat ${key}.pub`));
+    await exec("ssh-keygen", ["-q", "-h", "-I", "id", ...options, pub]);
+    const cert = readFileSync(join(dir, "signed-cert.pub"), "utf8").trim();
+    const only = `HostKey ${key}\nHostCertificate ${key}-cert.pub`;
+    const config = "/etc/ssh/sshd_config.d/60-cert.conf";
+    await onHost("plain", `echo '${cert}' >${key}-cert.pub; printf '${only}\n' >${config}; ${restart}`);
+    try {
+      await work();
+    } finally {
+      await onHost("plain", `rm -f ${config}; ${restart}`);
+    }
+  }
+
+  for (const type of TYPES)
+    for (const authority of TYPES)
       it(`certificate of an ${type} key, signed by an ${authority} authority`, async () => {
-        const { address } = host("plain");
-        const ca = join(dir, `ca-${type}-${authority}`);
-        await exec("ssh-keygen", ["-q", "-N", "", "-t", authority, "-f", ca]);
-        const key = `/etc/ssh/ssh_host_${type}_key`;
-        await onHost("plain", `test -e ${key} || ssh-keygen -q -t ${type} -N '' -f ${key}`);
-        const sign = async (principal: string, valid: string) => {
-          const pub = join(dir, "signed.pub");
-          writeFileSync(pub, await onHost("plain", `cat ${key}.pub`));
-          await exec("ssh-keygen", ["-q", "-s", ca, "-h", "-I", "id", "-n", principal, "-V", valid, pub]);
-          const cert = readFileSync(join(dir, "signed-cert.pub"), "utf8");
-          const only = `HostKey ${key}\nHostCertificate ${key}-cert.pub`;
-          await onHost(
-            "plain",
-            `echo '${cert.trim()}' >${key}-cert.pub; echo '${only}' >/etc/ssh/sshd_config.d/60-cert.conf; systemctl reset-failed ssh; systemctl restart ssh`,
-          );
-        };
-        const path = known(`@cert-authority * ${readFileSync(`${ca}.pub`, "utf8")}`);
-        const there = spec("plain", { knownHostsPath: path });
-        try {
-          await sign(address, "-1h:+1h");
-          assert.equal((await (await connect(there)).run(sh`echo certified`)).stdout, "certified\n");
-          await closeAll();
-          await sign("other.example.org", "-1h:+1h");
-          assert.match((await refusal(connect(there), "hostkey")).message, /for other\.example\.org, not for/);
-        } finally {
-          await onHost(
-            "plain",
-            "rm -f /etc/ssh/sshd_config.d/60-cert.conf; systemctl reset-failed ssh; systemctl restart ssh",
-          );
-        }
+        const { key, trusted } = await newAuthority(authority);
+        await certified(type, ["-s", key, "-n", host("plain").address, "-V", "-1h:+1h"], async () => {
+          const remote = await connect(spec("plain", { knownHostsPath: trusted }));
+          assert.equal((await remote.run(sh`echo certified`)).stdout, "certified\n");
+        });
+      });
+
+  const faults: readonly [what: string, as: { stranger?: true; name?: string; valid?: string }, says: RegExp][] = [
+    ["by an unknown authority", { stranger: true }, /no @cert-authority line for it/],
+    ["for another name", { name: "other.example.org" }, /for other\.example\.org, not for/],
+    ["that has expired", { valid: "-2h:-1h" }, /was valid until/],
+  ];
+
+  for (const type of TYPES)
+    for (const [what, { stranger, name, valid = "-1h:+1h" }, says] of faults)
+      it(`certificate of an ${type} key ${what}: refused`, async () => {
+        const { key, trusted } = await newAuthority("ed25519");
+        const signer = stranger ? (await newAuthority("ed25519")).key : key;
+        await certified(type, ["-s", signer, "-n", name ?? host("plain").address, "-V", valid], async () => {
+          const error = await refusal(connect(spec("plain", { knownHostsPath: trusted })), "hostkey");
+          assert.match(error.message, says);
+        });
       });
 });

@@ -1,16 +1,27 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync, sign, type KeyObject } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
+import ssh2, { type ParsedKey } from "ssh2";
+import { sh } from "../../provider/shell";
+import { closeAll, connect } from "../../provider/ssh";
 import { certificateProblem, certifiedKey, isCertificate, sshString } from "../../provider/ssh/certificate";
 import { entriesFor, parseKnownHosts } from "../../provider/ssh/known-hosts";
-import { newKey } from "./ssh-server";
+import { refusal } from "../harness/refusal";
+import { folder, newKey, startServer } from "./ssh-server";
 
 interface Authority {
   blob: Buffer;
   sign: (data: Buffer) => Buffer;
 }
 
-const mpint = (value: Buffer) => sshString((value[0] ?? 0) & 0x80 ? Buffer.concat([Buffer.alloc(1), value]) : value);
+const typeOf = (blob: Buffer) => blob.subarray(4, 4 + blob.readUInt32BE(0)).toString();
+/** As short as can be: longer ones are no signatures to OpenSSL. */
+const mpint = (value: Buffer) => {
+  const digits = value.subarray(value.findIndex((byte) => byte > 0));
+  return sshString((digits[0] ?? 0) & 0x80 ? Buffer.concat([Buffer.alloc(1), digits]) : digits);
+};
 const part = (key: KeyObject, name: "x" | "y" | "n" | "e") =>
   Buffer.from(key.export({ format: "jwk" })[name] ?? "", "base64url");
 
@@ -56,6 +67,8 @@ interface Fields {
   before: bigint;
   critical: Buffer;
   tail: Buffer;
+  /** The certified key. */
+  host: Buffer;
 }
 
 const uint = (value: number) => {
@@ -77,12 +90,14 @@ function certificate(authority: Authority, more: Partial<Fields> = {}): Buffer {
     before: seconds(60),
     critical: Buffer.alloc(0),
     tail: Buffer.alloc(0),
+    host: hostKey,
     ...more,
   };
+  const type = typeOf(all.host);
   const body = Buffer.concat([
-    sshString("ssh-ed25519-cert-v01@openssh.com"),
+    sshString(`${type}-cert-v01@openssh.com`),
     sshString("nonce"),
-    hostKey.subarray(4 + 11), // after its type
+    all.host.subarray(4 + type.length),
     uint64(7n),
     uint(all.kind),
     sshString("id"),
@@ -102,16 +117,16 @@ function problem(blob: Buffer, known: string, address = "h1"): string | undefine
 }
 
 const line = (type: string, blob: Buffer, mark = "@cert-authority") => `${mark} * ${type} ${blob.toString("base64")}\n`;
-const typeOf = (blob: Buffer) => blob.subarray(4, 4 + blob.readUInt32BE(0)).toString();
 const trust = (authority: Authority) => line(typeOf(authority.blob), authority.blob);
 
+/** Each signs as the algorithm of this name. */
 const authorities: readonly [string, Authority][] = [
-  ["ed25519", ed25519()],
-  ["ecdsa p256", ecdsa("nistp256", "P-256", "sha256")],
-  ["ecdsa p384", ecdsa("nistp384", "P-384", "sha384")],
-  ["ecdsa p521", ecdsa("nistp521", "P-521", "sha512")],
-  ["rsa sha256", rsa("rsa-sha2-256", "sha256")],
-  ["rsa sha512", rsa("rsa-sha2-512", "sha512")],
+  ["ssh-ed25519", ed25519()],
+  ["ecdsa-sha2-nistp256", ecdsa("nistp256", "P-256", "sha256")],
+  ["ecdsa-sha2-nistp384", ecdsa("nistp384", "P-384", "sha384")],
+  ["ecdsa-sha2-nistp521", ecdsa("nistp521", "P-521", "sha512")],
+  ["rsa-sha2-256", rsa("rsa-sha2-256", "sha256")],
+  ["rsa-sha2-512", rsa("rsa-sha2-512", "sha512")],
 ];
 
 for (const [name, authority] of authorities) {
@@ -149,9 +164,75 @@ for (const [name, blob, known, says] of refusals)
     assert.match(problem(blob, known) ?? "(accepted)", says);
   });
 
-test("a certificate names its key", () => {
-  const blob = certificate(ca);
-  assert.equal(isCertificate(blob), true);
+test("a plain key is no certificate", () => {
   assert.equal(isCertificate(hostKey), false);
-  assert.deepEqual(certifiedKey(blob), hostKey);
 });
+
+for (const [name, { blob: host }] of authorities)
+  test(`a certificate names its key: ${name}`, () => {
+    const blob = certificate(ca, { host });
+    assert.equal(isCertificate(blob), true);
+    assert.deepEqual(certifiedKey(blob), host);
+  });
+
+interface Exchanging {
+  _protocol: { _kex: { negotiated: { serverHostKey: string } } };
+}
+
+/** A key that ssh2's server shows certified, as sshd does: it is looked for by the algorithm, and signs in its own way. */
+function certified(algorithm: string, host: Authority, signs: Authority, exchanging: () => Exchanging): ParsedKey {
+  const always = { after: 0n, before: 0xffffffffffffffffn };
+  const blob = certificate(ca, { host: host.blob, principals: ["127.0.0.1"], ...always });
+  const sign = (data: Buffer) => {
+    const signature = signs.sign(data);
+    const name = typeOf(signature);
+    exchanging()._protocol._kex.negotiated.serverHostKey = name;
+    return signature.subarray(4 + name.length + 4);
+  };
+  const key = Object.create(ssh2.utils.parseKey(newKey().private)) as ParsedKey;
+  return Object.assign(key, { type: algorithm, getPublicSSH: () => blob, sign });
+}
+
+/** What commands print on a host that shows a certificate of a trusted authority, before and after keys are exchanged anew. */
+async function visit(algorithm: string, host: Authority, signs = host): Promise<string[]> {
+  const connection = () => [...server.connections].at(-1) ?? assert.fail("nobody is there");
+  const exchanging = () => connection() as unknown as Exchanging;
+  const server = await startServer({ hostKey: certified(algorithm, host, signs, exchanging) });
+  const dir = folder();
+  const knownHostsPath = join(dir.path, "known_hosts");
+  writeFileSync(knownHostsPath, trust(ca));
+  try {
+    const remote = await connect(server.spec({ knownHostsPath }));
+    const before = await remote.run(sh`printf before`);
+    await new Promise<void>((resolve) => connection().rekey(resolve));
+    const after = await remote.run(sh`printf after`);
+    assert.equal(server.logins(), 1);
+    return [before.stdout, after.stdout];
+  } finally {
+    await closeAll();
+    server.stop();
+    dir.remove();
+  }
+}
+
+for (const [name, host] of authorities)
+  test(`a host that shows a certificate and signs as ${name} is let in, also when keys are exchanged anew`, async () => {
+    assert.deepEqual(await visit(`${name}-cert-v01@openssh.com`, host), ["before", "after"]);
+  });
+
+const weak = rsa("rsa-sha2-512", "sha1");
+const rsaHost = rsa("rsa-sha2-512", "sha512");
+const lies: readonly [name: string, algorithm: string, host: Authority, signs: Authority, says: RegExp][] = [
+  ["with SHA-1", "rsa-sha2-512", sha1, sha1, /Wrong signature type: ssh-rsa/],
+  ["with SHA-1 by another name", "rsa-sha2-512", weak, weak, /verification failed/],
+  ["in another way than agreed", "rsa-sha2-256", rsaHost, rsaHost, /Wrong signature type: rsa-sha2-512/],
+  ["with a key of its own", "rsa-sha2-512", rsaHost, rsa("rsa-sha2-512", "sha512"), /verification failed/],
+  ["with another's ed25519 key", "ssh-ed25519", ed25519(), ed25519(), /verification failed/],
+  ["for SHA-1 only", "ssh-rsa", sha1, sha1, /no matching host key format/],
+];
+
+for (const [name, algorithm, host, signs, says] of lies)
+  test(`a host that shows a certificate is refused when it signs ${name}`, async () => {
+    const error = await refusal(visit(`${algorithm}-cert-v01@openssh.com`, host, signs), "unreachable");
+    assert.match(error.message, says);
+  });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { bastionSpec, hostSpec, type HostSpec } from "../../provider/ssh";
 import { parseSshConfig, sshConfigFor, type SshConfigEntry } from "../../provider/ssh/ssh-config";
-import { parseJump, resolveTarget, targetKey } from "../../provider/ssh/target";
+import { parseJump, resolveTarget, targetKey, type Target } from "../../provider/ssh/target";
 import { folder } from "./ssh-server";
 
 const home = homedir();
@@ -26,11 +26,12 @@ const cases: readonly [name: string, text: string, want: Partial<SshConfigEntry>
   [
     "identity files add up",
     "Host web\n IdentityFile ~/.ssh/a\nHost *\n IdentityFile %d/b\n IdentityFile none",
-    { identityFiles: [`${home}/.ssh/a`, `${home}/b`] },
+    { identityFiles: ["~/.ssh/a", "%d/b"] },
   ],
   ["jump", "Host web\n ProxyJump a@b:1, c", { proxyJump: ["a@b:1", "c"] }],
   ["no jump", "Host web\n ProxyJump none\nHost *\n ProxyJump x", { proxyJump: [] }],
-  ["known hosts", "Host *\n UserKnownHostsFile ~/k1 /k2", { knownHosts: [`${home}/k1`, "/k2"] }],
+  ["known hosts", "Host *\n UserKnownHostsFile ~/k1 /k2", { knownHosts: ["~/k1", "/k2"] }],
+  ["no known hosts", "Host *\n UserKnownHostsFile none", { knownHosts: ["/dev/null"] }],
   ["comments", "# Host web\n#User x\nHost db # web\n User x\nHost web # the web\n User u # him", { user: "u" }],
 ];
 
@@ -120,6 +121,40 @@ test("what a target is told about keys, passwords and files", () => {
   assert.deepEqual(target.identityFiles, ["/keys/web"]);
   assert.equal(target.via?.password, undefined, "a bastion does not get the host's password");
 });
+
+const SYSTEM = ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"];
+const files: readonly [name: string, text: string, more: Record<string, unknown>, want: Partial<Target>][] = [
+  [
+    "none named",
+    "",
+    {},
+    {
+      identityFiles: ["id_ed25519", "id_ecdsa", "id_rsa"].map((name) => `${home}/.ssh/${name}`),
+      knownHosts: [`${home}/.ssh/known_hosts`, `${home}/.ssh/known_hosts2`, ...SYSTEM],
+    },
+  ],
+  ["those of the system stay", "UserKnownHostsFile ~/k", {}, { knownHosts: [`${home}/k`, ...SYSTEM] }],
+  ["one of cluster.yaml is alone", "UserKnownHostsFile ~/k", { knownHostsPath: "/one" }, { knownHosts: ["/one"] }],
+  [
+    "tokens",
+    "HostName real\nUser u\nPort 5\nIdentityFile ~/%n-%h-%p-%r-%d-%%-%x",
+    {},
+    { identityFiles: [`${home}/web-real-5-u-${home}-%-%x`] },
+  ],
+  [
+    "tokens of what cluster.yaml says",
+    "User u\nPort 5\nIdentityFile ~/%h-%p-%r\nUserKnownHostsFile /%r",
+    { user: "me", port: 6 },
+    { identityFiles: [`${home}/web-6-me`], knownHosts: ["/me", ...SYSTEM] },
+  ],
+  ["tokens without a user", "IdentityFile /%r", {}, { identityFiles: ["/root"] }],
+];
+
+for (const [name, text, more, want] of files)
+  test(`files of a target: ${name}`, () => {
+    const target = resolveTarget(spec(more), (alias) => parseSshConfig(text, alias));
+    assert.deepEqual({ ...target, ...want }, target);
+  });
 
 test("a pinned key must look like one", () => {
   const ok = [`SHA256:${"a".repeat(43)}`, "ssh-ed25519 AAAA", "ecdsa-sha2-nistp256 AAAA me@there", "ssh-rsa AAAA=="];

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
+import net from "node:net";
 import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,7 +8,6 @@ import type { AuthContext } from "ssh2";
 import type { RemoteReason } from "../../provider/errors";
 import { sh } from "../../provider/shell";
 import { closeAll, connect, countConnections, hostSpec, type HostSpec } from "../../provider/ssh";
-import { authHandler, authPlan, nothingToTry } from "../../provider/ssh/auth";
 import { keepAlive } from "../../provider/ssh/dial";
 import { linkTo } from "../../provider/ssh/link";
 import { resolveTarget } from "../../provider/ssh/target";
@@ -167,9 +167,44 @@ test("a port nobody listens at is told at once, without a second try", async () 
   assert.equal(countConnections().dials - before, 1);
 });
 
+test("small packets go at once: to wait for more of them costs more than all else", async (t) => {
+  const host = await server();
+  const dialled = t.mock.method(net, "connect");
+  await connect(host.spec());
+  assert.deepEqual(
+    dialled.mock.calls.map(({ arguments: [to] }) => to),
+    [{ host: "127.0.0.1", port: host.port, noDelay: true }],
+  );
+});
+
 test("a name that does not exist", async () => {
   const error = await refusal(connect(plainSpec(22, { address: "no-such-host.invalid" })), "unreachable");
   assert.match(error.message, /no-such-host\.invalid/);
+});
+
+test("a bastion that never gets through to the host ends with the connect timeout", async () => {
+  const bastion = await server({ forward: () => undefined });
+  const { address, port, user, privateKey, agent, knownHostsPath } = bastion.spec();
+  const bastions = [{ address, port, user, privateKey, agent }];
+  const error = await refusal(connect(plainSpec(22, { bastions, knownHostsPath })), "unreachable");
+  assert.match(error.message, /through bastion 127\.0\.0\.1: no answer within 1 s/);
+});
+
+test("no more than four logins to one address are under way at once, whoever they are for", async () => {
+  let open = 0;
+  let most = 0;
+  const host = await server({
+    auth: (context) => {
+      most = Math.max(most, ++open);
+      setTimeout(() => {
+        open--;
+        context.accept();
+      }, 20);
+    },
+  });
+  await Promise.all(Array.from({ length: 9 }, (_, i) => connect(host.spec({ user: `user${i}` }))));
+  assert.equal(host.logins(), 9);
+  assert.equal(most, 4);
 });
 
 test("a server that never answers ends with the connect timeout", async () => {
@@ -190,7 +225,6 @@ test("connections dropped before the banner are tried again, later and later, an
 
 test("a server dropping the first connections is reached all the same", async () => {
   const host = await server();
-  const net = await import("node:net");
   const flaky = await startMute((socket, count) => {
     if (count <= 2) return void socket.destroy();
     const out = net.connect(host.port, "127.0.0.1");
@@ -224,6 +258,17 @@ test("who pins another key does not get the connection others share", async () =
   await connect(host.spec());
   await connect(host.spec({ hostKey: host.host.public }));
   await refusal(connect(host.spec({ hostKey: newKey().public })), "hostkey");
+  assert.equal(host.logins(), 1);
+});
+
+test("who pins another key of a bastion does not get the connection others share", async () => {
+  const bastion = await server();
+  const { address, port, user, privateKey, agent } = bastion.spec();
+  const host = await server();
+  const via = (hostKey: string) =>
+    host.spec({ hostKey: host.host.public, bastions: [{ address, port, user, privateKey, agent, hostKey }] });
+  await connect(via(bastion.host.public));
+  assert.match((await refusal(connect(via(newKey().public)), "hostkey")).message, /bastion 127\.0\.0\.1/);
   assert.equal(host.logins(), 1);
 });
 
@@ -294,65 +339,8 @@ test("a wrong password is tried once, in one way, and never printed", async () =
   assert.ok(!`${error.message}${JSON.stringify(error.failure)}`.includes("canary"));
 });
 
-test("no key, agent or password: nothing is left to try", async () => {
-  const plan = await authPlan({ ...targetOf(plainSpec(22)), identityFiles: [join(dir.path, "missing")] });
-  assert.deepEqual(plan, { attempts: [], unusable: [] });
-  const error = nothingToTry(targetOf(plainSpec(22)), plan);
-  assert.match(error.message, /there is no key, agent or password to try/);
-  assert.doesNotMatch(error.message, /refused|not tried again/);
-});
-
-function targetOf(spec: HostSpec) {
-  return {
-    label: spec.name,
-    address: spec.address,
-    port: spec.port ?? 22,
-    user: "u",
-    agent: false,
-    identityFiles: [] as string[],
-    hostKeyChecking: spec.hostKeyChecking,
-    knownHosts: [],
-    connectTimeoutMs: 1000,
-  };
-}
-
-test("keys in files are tried once each, encrypted ones are named, and few enough for MaxAuthTries", async () => {
-  const names = Array.from({ length: 8 }, (_, i) => join(dir.path, `id${i}`));
-  for (const name of names) writeFileSync(name, newKey().private);
-  const given = newKey();
-  writeFileSync(join(dir.path, "same"), given.private);
-  writeFileSync(
-    join(dir.path, "junk"),
-    "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n",
-  );
-  const plan = await authPlan({
-    ...targetOf(plainSpec(1)),
-    privateKey: given.private,
-    password: "p",
-    identityFiles: [join(dir.path, "missing"), join(dir.path, "same"), join(dir.path, "junk"), ...names],
-  });
-  const tried = plan.attempts.map((attempt) => attempt.name);
-  assert.deepEqual(tried.slice(0, 2), ["privateKey", names[0]]);
-  assert.deepEqual(tried.slice(-2), ["password", "keyboard-interactive"]);
-  assert.ok(plan.attempts.filter((attempt) => attempt.type === "publickey").length <= 5);
-  assert.equal(plan.unusable.length, 1);
-  assert.match(plan.unusable[0] ?? "", /junk/);
-});
-
-test("methods the server does not offer are left out", async () => {
-  const plan = await authPlan({ ...targetOf(plainSpec(1)), privateKey: newKey().private, password: "p" });
-  const { next, state } = authHandler(plan);
-  const first = next(null, null);
-  assert.equal(first && first.type, "publickey");
-  const second = next(["publickey", "keyboard-interactive"], false);
-  assert.equal(second && second.type, "keyboard-interactive");
-  assert.equal(next(["publickey"], false), false);
-  assert.equal(state.exhausted, true);
-});
-
 /** Hands everything on until it is told to swallow it, as a broken link does. */
 async function valve(to: number) {
-  const net = await import("node:net");
   let open = true;
   const relay = await startMute((socket) => {
     const out = net.connect(to, "127.0.0.1");

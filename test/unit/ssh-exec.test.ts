@@ -106,6 +106,18 @@ test("a command that takes too long is ended on the host", async () => {
   assert.equal((await seat.remote.run(sh`sleep 1.5; [ -e ${marker} ] || echo none`)).stdout, "none\n");
 });
 
+test("a host that does not end it is left", async (t) => {
+  const deaf = await startServer({ exec: (channel) => channel.write("kubexm:begin\nhere\n") });
+  try {
+    const remote = await connect(deaf.spec());
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const onLine = () => t.mock.timers.tick(16_000);
+    assert.match((await refusal(remote.run(sh`:`, { timeout: 1, onLine }), "timeout")).message, /not done within 1 s/);
+  } finally {
+    deaf.stop();
+  }
+});
+
 test("a result of 124 that came early is no timeout", async () => {
   assert.equal((await refusal(seat.remote.run(sh`exit 124`), "exit")).failure.code, 124);
 });

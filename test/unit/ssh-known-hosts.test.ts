@@ -2,11 +2,14 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, afterEach, before, test } from "node:test";
+import { UserError } from "../../provider/errors";
+import { sh } from "../../provider/shell";
+import { closeAll, connect } from "../../provider/ssh";
 import { hostKeyCheck, preferredAlgorithms } from "../../provider/ssh/host-key";
 import { entriesFor, fingerprint, judgeKey, parseKnownHosts } from "../../provider/ssh/known-hosts";
 import type { Target } from "../../provider/ssh/target";
-import { folder, newKey } from "./ssh-server";
+import { folder, newKey, startServer, type TestServer } from "./ssh-server";
 
 const good = newKey().public;
 const other = newKey().public;
@@ -63,15 +66,15 @@ const orders: readonly [known: string[], certificates: boolean, first: string, c
   [["ssh-rsa"], false, "rsa-sha2-512", 6],
   [["ecdsa-sha2-nistp384", "ssh-rsa"], false, "ecdsa-sha2-nistp384", 6],
   [["ssh-dss"], false, "ssh-ed25519", 6],
-  [[], true, "ssh-ed25519-cert-v01@openssh.com", 10],
-  [["ecdsa-sha2-nistp256"], true, "ecdsa-sha2-nistp256", 10],
+  [[], true, "ssh-ed25519-cert-v01@openssh.com", 12],
+  [["ecdsa-sha2-nistp256"], true, "ecdsa-sha2-nistp256", 12],
 ];
 
 for (const [known, certificates, first, count] of orders)
   test(`offer for known ${known.join(",") || "nothing"}${certificates ? " with an authority" : ""}`, () => {
     const offer = preferredAlgorithms(known, certificates);
     assert.deepEqual([offer[0], offer.length, new Set(offer).size], [first, count, count]);
-    assert.ok(!offer.includes("ssh-rsa"), "SHA-1 signatures are not offered");
+    assert.ok(!offer.some((name) => name.startsWith("ssh-rsa")), "SHA-1 signatures are not offered");
   });
 
 const dir = folder();
@@ -102,6 +105,8 @@ const sha = (line: string) => fingerprint(blob(line));
 
 const messages: readonly [name: string, text: string, more: Partial<Target>, says: readonly string[]][] = [
   ["unknown", "", {}, [sha(good), "not known", `echo '[h1]:2222 ${good}' >> ${file}`, "ssh-keygen -lf"]],
+  ["unknown, with an odd name", "", { address: "$(x)" }, [`echo '[$(x)]:2222 ${good}' >> ${file}`]],
+  ["unknown, and none kept", "", { knownHosts: ["/dev/null", file] }, [`>> ${file}`]],
   [
     "changed",
     `# head\n[h1]:2222 ${other}\n`,
@@ -154,3 +159,37 @@ test("accept-new makes a missing known_hosts, for the owner only", () => {
   assert.equal(readFileSync(path, "utf8"), `[h1]:2222 ${good}\n`);
   assert.equal(statSync(path).mode & 0o777, 0o600);
 });
+
+let host: TestServer;
+before(async () => {
+  host = await startServer();
+});
+after(() => host.stop());
+afterEach(closeAll);
+
+test("accept-new writes a key once, though keys are exchanged anew", async () => {
+  const knownHostsPath = join(dir.path, "once");
+  const remote = await connect(host.spec({ hostKeyChecking: "accept-new", knownHostsPath }));
+  const [connection] = host.connections;
+  await new Promise<void>((resolve) => connection?.rekey(resolve));
+  await remote.run(sh`:`);
+  assert.equal(readFileSync(knownHostsPath, "utf8"), `[127.0.0.1]:${host.port} ${host.host.public}\n`);
+});
+
+const unusableFiles: readonly [name: string, path: () => string, says: RegExp][] = [
+  ["read", () => dir.path, /known host keys cannot be read: EISDIR/],
+  ["written", () => join(file, "known_hosts"), /a new host key cannot be written: EEXIST/],
+];
+
+for (const [name, path, says] of unusableFiles)
+  test(`a known_hosts that cannot be ${name} is named, and nobody logs in`, async () => {
+    const tried = host.tried.length;
+    const knownHostsPath = path();
+    const work = connect(host.spec({ hostKeyChecking: "accept-new", knownHostsPath }));
+    await assert.rejects(work, (error) => {
+      assert.ok(error instanceof UserError);
+      assert.match(error.message, says);
+      return error.message.startsWith(`${knownHostsPath}: `);
+    });
+    assert.equal(host.tried.length, tried);
+  });

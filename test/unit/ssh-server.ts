@@ -25,7 +25,7 @@ export function folder(): { path: string; remove: () => void } {
 }
 
 export interface ServerOptions {
-  hostKeys?: readonly string[];
+  hostKey?: ParsedKey;
   /** Decides each login attempt; default: the user key is good. */
   auth?: (context: AuthContext) => void;
   /** Sessions open at once; more are refused as OpenSSH does. */
@@ -33,7 +33,22 @@ export interface ServerOptions {
   /** Runs instead of a real shell. */
   exec?: (channel: ServerChannel, command: string) => void;
   onSession?: (count: number) => void;
+  /** Makes the way to another host; default: a real one. */
+  forward?: TcpIp;
 }
+
+type TcpIp = (accept: () => ServerChannel, reject: () => void, info: { destPort: number; destIP: string }) => void;
+
+const realForward: TcpIp = (accept, reject, info) => {
+  const out = tcpConnect(info.destPort, info.destIP);
+  out.once("error", reject);
+  out.once("connect", () => {
+    const stream = accept();
+    stream.pipe(out).pipe(stream);
+    stream.on("error", () => out.destroy());
+    stream.on("close", () => out.destroy());
+  });
+};
 
 export interface TestServer {
   port: number;
@@ -85,7 +100,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const connections = new Set<Connection>();
   let logins = 0;
   const auth = options.auth ?? keyIs(user);
-  const server = new ssh2.Server({ hostKeys: [...(options.hostKeys ?? [host.private])] }, (connection) => {
+  const server = new ssh2.Server({ hostKeys: [{ key: (options.hostKey ?? host.private) as string }] }, (connection) => {
     connections.add(connection);
     let open = 0;
     connection.on("error", () => undefined);
@@ -97,16 +112,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     connection.on("ready", () => {
       logins++;
     });
-    connection.on("tcpip", (accept, reject, info) => {
-      const out = tcpConnect(info.destPort, info.destIP);
-      out.once("error", reject);
-      out.once("connect", () => {
-        const stream = accept();
-        stream.pipe(out).pipe(stream);
-        stream.on("error", () => out.destroy());
-        stream.on("close", () => out.destroy());
-      });
-    });
+    connection.on("tcpip", options.forward ?? realForward);
     connection.on("session", (accept, reject) => {
       options.onSession?.(open + 1);
       if (open >= (options.maxSessions ?? Infinity)) return reject(); // with reason 2, as OpenSSH does
