@@ -339,6 +339,18 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
     /since 1\.25/,
   ],
   ["feature-gates", kubernetes({ featureGates: { RotateKubeletServerCertificate: true } }), undefined],
+  [
+    "kubelet-field",
+    kubernetes({ kubeletConfiguration: { maxPod: 50 } }),
+    "kubernetes.kubeletConfiguration.maxPod",
+    /write maxPods$/,
+  ],
+  [
+    "kube-proxy-field",
+    kubernetes({ kubeProxyConfiguration: { ofTomorrow: 1 } }),
+    "kubernetes.kubeProxyConfiguration.ofTomorrow",
+    /unless a newer/,
+  ],
 ];
 
 const found = (change: Tree, name: string) =>
