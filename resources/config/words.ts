@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { openUrl } from "../../artifacts/sources";
 import { metaOf, schemaAt, unwrap } from "./walk";
 import { isSecret, pathText, type Path } from "./problems";
 
@@ -51,7 +52,7 @@ const TYPES: Readonly<Record<string, string>> = {
   array: "a list (`- value` lines)",
 };
 
-const yaml = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+const yaml = (value: unknown) => (typeof value === "string" ? openUrl(value) : JSON.stringify(value));
 
 /** What could stand at a path; of a section, what cannot be left out, with the value that stands there now where it fits. */
 function example(root: z.core.$ZodType, path: Path, value?: unknown): string | undefined {

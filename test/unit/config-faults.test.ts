@@ -106,6 +106,26 @@ const FAULTS: [string, (text: string) => string, RegExp][] = [
     (t) => t.replace("192.0.2.1 }", "192.0.2.1, taints: [a=b] }"),
     /spec\.hosts\[0\]\.taints\[0\]: "a=b": is not a taint key=value:Effect/,
   ],
+  [
+    "login in an image mirror's address",
+    (t) => `${t}  mirrors: { images: [{ registry: quay.io, url: "https://me:hush@mirror" }] }\n`,
+    /^f:10:49 spec\.mirrors\.images\[0\]\.url: "https:\/\/\*\*\*@mirror": holds a login, .*registry\.auths/,
+  ],
+  [
+    "login in a mirror of docker.io",
+    (t) => `${t}  kubernetes: { containerRuntime: { containerd: { registryMirrors: ["https://me:hush@mirror"] } } }\n`,
+    /registryMirrors.*: .*"https:\/\/\*\*\*@mirror".*: holds a login, .*registry\.auths/,
+  ],
+  [
+    "address that is none, its login not shown",
+    (t) => `${t}  mirrors: { files: [{ url: "htps://me:hush@mirror" }] }\n`,
+    /"htps:\/\/\*\*\*@mirror": is not an http:\/\/ or https:\/\/ address/,
+  ],
+  [
+    "section wanted, a login not shown",
+    (t) => `${t}  mirrors: { files: ["https://me:hush@mirror"] }\n`,
+    /"https:\/\/\*\*\*@mirror": must be a section .*; write for example \{ url: https:\/\/\*\*\*@mirror \}$/,
+  ],
   ["duplicate key", (t) => `${t}kind: Cluster\n`, /^f:10:1 the key stands here twice; write it once/],
   ["tab", (t) => t.replace("  hosts:", "\thosts:"), /^f:6:1 a tab is used to indent; write spaces$/],
   ["indentation", (t) => t.replace("  roleGroups:", "   roleGroups:"), /^f:8:/],
