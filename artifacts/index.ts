@@ -3,7 +3,7 @@ export { fetchFile } from "./fetch";
 export { fileFor } from "./files";
 export { localPath } from "./local-path";
 export { sourcesFor } from "./published";
-export { sources, type Sources } from "./sources";
+export { hasLogin, holdLogin, sources, type Sources } from "./sources";
 export { imagesFor, versionsFor, type Versions } from "./versions";
 export { sha256Of } from "../toolchain/download";
 export { wantedFile, type Wanted } from "./wanted";

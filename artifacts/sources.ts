@@ -1,4 +1,7 @@
 import { z } from "zod";
+import { openUrl } from "../toolchain/http";
+
+export { openUrl };
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -23,6 +26,13 @@ export const sources = z.strictObject({
     .describe("The same of upstream's files that the catalogue has no checksum of, from upstream's checksum files"),
 });
 export type Sources = z.output<typeof sources>;
+
+/** A login stands in the address. */
+export const hasLogin = (address: string): boolean => openUrl(address) !== address;
+
+/** Whether one of the mirrors asks for a login, as the argument then is a secret. */
+export const holdLogin = (value: unknown): boolean =>
+  sources.safeParse(value).data?.mirrors.some(({ url }) => hasLogin(url)) ?? false;
 
 export interface Address {
   url: string;

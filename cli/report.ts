@@ -58,6 +58,7 @@ export function driftOf({ op, old, new: now }: StepEventMetadata, verb: PulumiVe
 /** Pulumi's wrapping of one reason taken off, line ends in order. */
 export function plainMessage(message: string): string {
   return message
+    .replace(/^Preview failed: /, "")
     .replace(/^\d+ errors? occurred:\n/, "")
     .replaceAll(/^\t\* /gm, "")
     .split("\n")
@@ -105,6 +106,8 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
   const atWork = new Map<string, Work>();
   /** What was said of a resource and not printed yet. A plan is told before the engine begins with the resource. */
   const notes = new Map<string, string[]>();
+  /** Errors, and whether they were printed: a host that is away is the same error at each of its resources. */
+  const errors = new Map<string, boolean>();
   const said = new Set<string>();
   let outputs: Properties = {};
   let problems = 0;
@@ -115,10 +118,15 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     for (const line of lines) screen.print(line);
   };
   const say = (text: string) => (plan ? planned.push({ host: "", urn: "", line: text }) : screen.print(text));
-  const takeNotes = (urn: string): string[] => {
+  /** A resource's line, with what was said of it under it; an error that stands further up is only named. */
+  const withNotes = (urn: string, line: string, found: readonly string[] = []): string[] => {
     const texts = notes.get(urn) ?? [];
     notes.delete(urn);
-    return texts.flatMap((text) => text.split("\n")).map((line) => INDENT + line);
+    const again = texts.filter((text) => errors.get(text)).map((text) => text.split("\n", 1));
+    const fresh = texts.filter((text) => !errors.get(text));
+    for (const text of fresh) if (errors.has(text)) errors.set(text, true);
+    const head = again.length === 0 ? line : `${line.replace(/:$/, "")}: as above (${again.join("; ")})`;
+    return [head, ...[...found, ...fresh.flatMap((text) => text.split("\n"))].map((text) => INDENT + text)];
   };
 
   screen.live(() => {
@@ -168,7 +176,7 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
       .trimEnd();
     // What is said of a plan may come after the engine is done with the resource: it is put together at the end.
     if (plan) planned.push({ host: work.host, urn, line });
-    else print([line, ...driftOf(metadata, verb).map((text) => INDENT + text), ...takeNotes(urn)]);
+    else print(withNotes(urn, line, driftOf(metadata, verb)));
   }
 
   function diagnose({ urn, message, severity, ephemeral }: DiagnosticEvent): void {
@@ -184,7 +192,10 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     }
     // "update failed" says nothing that the failed resources, or Pulumi's last words, do not say.
     if (text === "" || /^\w+ (failed|canceled)$/.test(text)) return;
-    if (severity === "error") problems++;
+    if (severity === "error") {
+      problems++;
+      errors.set(text, errors.get(text) ?? false);
+    }
     const word = severity === "warning" ? "warning: " : "";
     if (urn !== undefined && urn !== stackUrn) {
       const earlier = notes.get(urn) ?? [];
@@ -216,9 +227,8 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     },
     end() {
       screen.end();
-      for (const { urn, line } of planned.toSorted((a, b) => a.host.localeCompare(b.host)))
-        print([line, ...takeNotes(urn)]);
-      for (const urn of notes.keys()) print([`${nameOf(urn)}:`, ...takeNotes(urn)]);
+      for (const { urn, line } of planned.toSorted((a, b) => a.host.localeCompare(b.host))) print(withNotes(urn, line));
+      for (const urn of notes.keys()) print(withNotes(urn, `${nameOf(urn)}:`));
       const open = Object.entries(outputs).filter(([, value]) => !hasSecret(value));
       return { counts, outputs: Object.fromEntries(open), problems };
     },

@@ -20,6 +20,8 @@ export interface Definition<A extends z.ZodObject = z.ZodObject> {
   readonly args: A;
   /** Arguments whose values are kept encrypted in the state. */
   readonly secrets?: readonly (keyof z.output<A> & string)[];
+  /** Arguments that are only kept so where they hold a secret, and how that is seen. */
+  readonly secretWhere?: Readonly<Partial<Record<keyof z.output<A> & string, (value: unknown) => boolean>>>;
   /** It stands in a cluster that any of several hosts speaks for: another host is no other thing. */
   readonly ofCluster?: true;
   /** Arguments (paths with dots) that cannot be changed once the thing is made, each with the reason and what to do. */

@@ -193,6 +193,7 @@ function context(world: World, definition: Definition, { resource }: Common): Co
       run: world.controller,
       component: `${definition.kind} ${resource.name}`,
       patience: 900,
+      ending: world.ending,
     },
     connect: world.connect,
     log: runLog(),

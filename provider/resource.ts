@@ -55,6 +55,20 @@ const withoutTrace = ({ name, message }: Error) => `${name}: ${message}`;
 /** What it is set to is put back as it was, not called. */
 const traces: { prepareStackTrace?: unknown } = Error;
 
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** What is a secret, or holds one, becomes a secret of Pulumi's: its engine keeps outputs of that name encrypted, too. */
+export function guarded({ secrets = [], secretWhere = {} }: Definition, args: Arguments): Arguments {
+  const guard = ([key, value]: [string, unknown]): [string, unknown] => {
+    const holds = secretWhere[key];
+    if (secrets.includes(key)) return [key, pulumi.secret(value)];
+    if (holds === undefined) return [key, value];
+    const all = pulumi.output(value) as pulumi.Output<unknown>;
+    return [key, all.apply((known) => (holds(known) ? pulumi.secret(known) : known))];
+  };
+  return Object.fromEntries(Object.entries(args).map(guard));
+}
+
 /** The class of a component, for programs. */
 export function resourceClass<A extends z.ZodObject>(definition: Definition<A>): ComponentClass<A> {
   const secrets: readonly string[] = definition.secrets ?? [];
@@ -63,13 +77,11 @@ export function resourceClass<A extends z.ZodObject>(definition: Definition<A>):
     static readonly definition = definition;
     constructor(name: string, { host, ...args }: ComponentArgs<A>, opts: pulumi.CustomResourceOptions = {}) {
       const type = `dynamic/kubexm:${definition.kind}`;
-      const guard = ([key, value]: [string, unknown]) =>
-        [key, secrets.includes(key) ? pulumi.secret(value) : value] as const;
       const inputs: pulumi.Inputs = {
         drift: undefined,
         facts: undefined,
         ...Object.fromEntries(outputs.map((name) => [name, undefined])),
-        ...Object.fromEntries(Object.entries(args as Record<string, unknown>).map(guard)),
+        ...guarded(definition, args),
         host: host.spec,
         resource: { name, urn: urnOf(name, `pulumi-nodejs:${type}`, opts.parent) },
         __provider: loader(definition.kind),

@@ -103,6 +103,8 @@ export interface Holder {
   readonly component: string;
   /** Seconds to wait for an earlier run of the same owner. */
   readonly patience: number;
+  /** All that is of this id goes in this run: what its components share need not be told of. */
+  readonly ending?: boolean;
 }
 
 /** The exit code of a script that had to wait for another: what was looked at before may be otherwise now. */
@@ -135,10 +137,14 @@ fi`;
   return lines(head(mark, lines(lock, ...body)), first, lock, keepLibrary, ...body);
 }
 
-const undoOwned = (owner: string, only?: readonly string[]) => sh`for key in $(owned_by ${owner}); do
+const undoOwned = (
+  owner: string,
+  { id, ending }: Holder,
+  only?: readonly string[],
+) => sh`for key in $(owned_by ${owner}); do
 ${only ? sh`case ${` ${only.join(" ")} `} in *" $key "*) ;; *) continue ;; esac` : nothing}
 IFS= read -r id <"$L/$key/id" || :; m undo "$id"
-release "$key" ${owner} 2>&1 || { m fail undo $? "$id"; exit 1; }
+release "$key" ${owner} ${ending ? id : ""} 2>&1 || { m fail undo $? "$id"; exit 1; }
 done`;
 
 interface Making {
@@ -295,7 +301,7 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     .filter(({ step }) => follows(step, ids))
     .map(({ step }) => sh`gone "$L/${keyOf(step.id)}/applied"`);
   const asKnown = known
-    ? sh` && [ "$(cat /etc/machine-id 2>/dev/null)" = ${known.machineId} ] && [ "$(cat ${at} 2>/dev/null)" = ${known.made} ]`
+    ? sh` && says /etc/machine-id ${known.machineId} && says ${at} ${`${known.made} ${holder.id}`}`
     : nothing;
   return changing(
     mark,
@@ -304,12 +310,12 @@ export function makeScript(mark: string, work: Work, changes: Changes, holder: H
     sh`[ -z "$waited" ]${asKnown} || exit ${lookAgain}
 gone ${at} ${brokenOff}`,
     ...changes.claim.map((s) => claimPiece(work.steps[s], s, work.owner)),
-    ...(changes.stale.length > 0 ? [undoOwned(work.owner, changes.stale)] : []),
+    ...(changes.stale.length > 0 ? [undoOwned(work.owner, holder, changes.stale)] : []),
     ...unsettled,
     // Neighbours of one group are recorded together before any of them is made.
     ...neighbours(chosen, recordedWith).map((group) => groupPiece(group, making)),
     sh`reload_units || { m fail reload $?; exit 1; }`,
-    sh`printf '%s\n' ${madeOf(work)} >${at}`,
+    sh`printf '%s %s\n' ${madeOf(work)} ${holder.id} >${at}`,
     sh`gone $S/${work.owner}; ${word(changes.stale.length > 0 ? "tidy" : "leave")} 9>&- || exit 1`,
     work.verify && holdsAtOnce(work.verify) ? verifyPiece(work.verify) : nothing,
     letGo,
@@ -319,7 +325,9 @@ gone ${at} ${brokenOff}`,
 
 /** One script that gives back everything an owner holds; `keep` drops the records and leaves the things as they are. */
 export function undoScript(mark: string, owner: string, holder: Holder, keep: boolean): Command {
-  const each = keep ? sh`for key in $(owned_by ${owner}); do forget_entry "$key" ${owner}; done` : undoOwned(owner);
+  const each = keep
+    ? sh`for key in $(owned_by ${owner}); do forget_entry "$key" ${owner}; done`
+    : undoOwned(owner, holder);
   const unknown = sh`gone "$L/at."${owner} ${brokenOff}`;
   return changing(
     mark,

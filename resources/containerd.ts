@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ARCHES, fileFor, sources } from "../artifacts";
+import { ARCHES, fileFor, holdLogin, sources } from "../artifacts";
 import { component } from "../provider/component";
 import { sh } from "../provider/shell";
 import { archive, binary, command, data, file, pkg, template, unit } from "../provider/steps";
@@ -32,6 +32,7 @@ export const Containerd = component({
       .describe("What to do with a containerd that is there and is not kubexm's: adopt keeps its programs and unit"),
   }),
   secrets: ["logins", "clients"],
+  secretWhere: { sources: holdLogin },
   fixed: {
     dataDir: "running containers live in it; write it back, or take the host out of its groups and add it again",
     existing: {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ARCHES, fileFor, sources } from "../artifacts";
+import { ARCHES, fileFor, holdLogin, sources } from "../artifacts";
 import { component } from "../provider/component";
 import { binary } from "../provider/steps";
 
@@ -12,6 +12,7 @@ export const KubernetesPrograms = component({
     sources: sources.prefault({}).describe("Where the files are downloaded from"),
   }),
   fixed: { version: "kubexm does not upgrade running clusters yet; write the version back" },
+  secretWhere: { sources: holdLogin },
   steps: ({ version, arch, sources }, facts) =>
     (["kubeadm", "kubelet", "kubectl"] as const).map((name) =>
       binary(`/usr/local/bin/${name}`, fileFor(name, version, arch ?? facts.arch, sources)),

@@ -14,6 +14,11 @@ kv() { # KEY VALUE: one observed word
 say() { printf '%s\n' "$*" >&2; }
 note() { printf '%s note %s\n' "$M" "$*"; } # a line for the person, kept apart from errors
 was() { sed -n "s/^$1=//p" "$entry/prior"; } # KEY: its value before our first change
+says() { # FILE LINE: is that its first line; of a file that is not there it is empty
+  it=
+  [ ! -f "$1" ] || IFS= read -r it <"$1" || :
+  [ "$it" = "$2" ]
+}
 gone() { # PATH…: removed, at no cost where there is nothing
   for it; do
     if [ -e "$it" ] || [ -L "$it" ]; then rm -rf -- "$it" || return 1; fi

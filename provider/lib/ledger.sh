@@ -113,16 +113,22 @@ changed_since() { # KEYS…: is one of them neither what we left behind nor, aft
   found=$(look) || return 1
   differs_from made "$found" "$@" && differs_from prior "$found" "$@"
 }
-release() { # KEY OWNER: undo, unless another component wants the thing too
-  entry=$L/$1
+last_made_by() { # OWNER STACK
+  [ -n "$2" ] && [ -f "$L/at.$1" ] && read -r _ stack <"$L/at.$1" && [ "$stack" = "$2" ]
+}
+release() { # KEY OWNER [STACK]: undo, unless another component wants the thing too; all of STACK goes in this run
+  entry=$L/$1 others=
   [ -d "$entry" ] || return 0
   for other in "$entry"/owners/*; do
-    if [ -f "$other" ] && [ "${other##*/}" != "$2" ]; then
-      note "kept $(cat "$entry/id"): ${other##*/} wants it too"
-      rm -f "$entry/owners/$2"
-      return 0
-    fi
+    other=${other##*/}
+    [ -f "$entry/owners/$other" ] && [ "$other" != "$2" ] || continue
+    others=yes
+    last_made_by "$other" "${3:-}" || { note "kept $(cat "$entry/id"): $other wants it too" && break; }
   done
+  if [ -n "$others" ]; then
+    rm -f "$entry/owners/$2"
+    return 0
+  fi
   # The entry keeps its owner to the end, so that after a reboot in the middle the next run finds it again.
   limit=$(sed -n 's/^# seconds \([0-9][0-9]*\)$/\1/p;q' "$entry/undo")
   (cd "$entry" && timeout -k 10 "${limit:-600}" /bin/sh ./undo "$entry" 9>&-) || return

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { openUrl } from "../../artifacts/sources";
 import { hostName } from "./leaves";
 import { ConfigError, isSecret, touches, type Path, type Problem } from "./problems";
 import { runRules } from "./rules";
@@ -27,7 +28,7 @@ export function shown(path: Path, value: unknown): string | undefined {
   if (value === undefined || (isTree(value) && !Array.isArray(value)) || typeof value === "function") return undefined;
   if (isSecret(path)) return '"***"';
   if (Array.isArray(value) && value.some(isTree)) return undefined;
-  const text = JSON.stringify(value);
+  const text = JSON.stringify(value, (_, leaf: unknown) => (typeof leaf === "string" ? openUrl(leaf) : leaf));
   return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
 }
 

@@ -177,11 +177,12 @@ export function readYaml(written: string): YamlFile {
 
   const document = parseDocument(text, { prettyErrors: false, stringKeys: true, logLevel: "error" });
   const every = [...document.errors, ...document.warnings];
-  // What comes after a tab is out of place for no other reason.
+  // What comes after a tab, or after a dash with no blank after it, is out of place for no other reason.
   const tabs = every.filter(({ code }) => code === "TAB_AS_INDENT");
-  const faults = tabs.length > 0 ? tabs : every;
+  const dashes = slips.some(({ meant }) => meant === "-");
+  const faults = tabs.length > 0 || dashes ? tabs : every;
   const syntax = faults.map((error) => problem(position(error.pos[0]), adviceOf(error)));
-  const broken = faults.some(({ code }) => code !== "DUPLICATE_KEY");
+  const broken = every.some(({ code }) => code !== "DUPLICATE_KEY");
   if (broken) return { ...nothing, problems: [...lookalikes, ...syntax] };
 
   const { value, faults: aliases } = take(document);

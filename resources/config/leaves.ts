@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { hasLogin } from "../../artifacts/sources";
 import { commaParts, parseCidr, parseIp } from "./ip";
 
 /** A string of a certain form. The examples serve the documents, the editor, and the advice in problems. */
@@ -57,10 +58,18 @@ export const url = form(
   (text) => /^https?:\/\/[^\s/]+/.test(text) && URL.canParse(text),
 );
 export const registryName = form("a registry's name", "registry.example.com:5000", matches(REGISTRY));
-export const registryAddress = form(
-  "a registry's name or address",
-  "https://registry.example.com",
-  (text) => REGISTRY.test(text) || (/^https?:\/\/[^\s/]+/.test(text) && URL.canParse(text)),
+/** containerd takes a login from its own place, and all that is in the address would stand in the state as it is written. */
+const openly = <T extends z.ZodType<string>>(address: T) =>
+  address.refine((text) => !hasLogin(text), {
+    message: "holds a login, which is not taken from here; write it in registry.auths, under the mirror's name",
+  });
+export const registryUrl = openly(url);
+export const registryAddress = openly(
+  form(
+    "a registry's name or address",
+    "https://registry.example.com",
+    (text) => REGISTRY.test(text) || (/^https?:\/\/[^\s/]+/.test(text) && URL.canParse(text)),
+  ),
 );
 export const timezone = form("a time zone", "Asia/Shanghai", matches(/^[A-Za-z][A-Za-z0-9]*([/_+-][A-Za-z0-9]+)*$/));
 export const packageName = form("a package's name", "nfs-common", matches(/^[A-Za-z0-9][A-Za-z0-9.+:~=_-]*$/));

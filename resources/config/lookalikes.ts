@@ -4,6 +4,8 @@ import { Lexer } from "yaml";
 export interface Slip {
   offset: number;
   found: string;
+  /** Stands in place of the sign at the offset. */
+  meant: string;
   message: string;
 }
 
@@ -29,12 +31,17 @@ const KINDS: readonly Kind[] = [
   { pattern: /()([\u00a0\u3000])/g, name: "a space that YAML does not know", meant: " " },
 ];
 
+/** They end, or begin, only what a blank follows. */
+const BLANK_AFTER = [":", ",", "-"];
+
 /** Whoever has more of them knows what to look for. */
 const MOST_SLIPS = 1000;
 
 interface Token {
   offset: number;
   source: string;
+  /** It is the first of its line. */
+  first: boolean;
 }
 
 /** Unquoted text of the file. What stands in quotes, comments and text blocks may hold any sign. */
@@ -43,6 +50,7 @@ function plainText(text: string): Token[] {
   let offset = 0;
   let block = false;
   let plain = false;
+  const first = () => text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset).trim() === "";
   for (const source of new Lexer().lex(text)) {
     if (source === "\x1f") {
       plain = true;
@@ -50,8 +58,8 @@ function plainText(text: string): Token[] {
     }
     if (source === "\x02" || source === "\x18") continue;
     const isHeader = /^[|>]/.test(source) && !plain;
-    if (plain && !block) found.push({ offset, source });
-    if (/^[^\S\n]+$/.test(source) && /[\u00a0\u3000]/.test(source)) found.push({ offset, source });
+    if (plain && !block) found.push({ offset, source, first: first() });
+    if (/^[^\S\n]+$/.test(source) && /[\u00a0\u3000]/.test(source)) found.push({ offset, source, first: first() });
     if (isHeader) block = true;
     else if (plain) block = false;
     plain = false;
@@ -60,7 +68,15 @@ function plainText(text: string): Token[] {
   return found;
 }
 
-function slipsOf({ offset, source }: Token): (Slip & { meant: string })[] {
+/** `-name: x` is a key that begins with a dash; `-1` and `--v=2` are values. */
+function dashOf({ offset, source, first }: Token): Slip[] {
+  const [found] = (first && /^-[A-Za-z{["'][^\s]*/.exec(source)) || [];
+  if (found === undefined) return [];
+  const message = `a dash without a blank after it stands here; write - ${found.slice(1)}`;
+  return [{ offset, found, meant: "-", message }];
+}
+
+function slipsOf({ offset, source }: Token): Slip[] {
   return KINDS.flatMap(({ pattern, name, meant }) =>
     [...source.matchAll(pattern)].map((match) => {
       const before = match[1] ?? match[3] ?? "";
@@ -79,9 +95,10 @@ function slipsOf({ offset, source }: Token): (Slip & { meant: string })[] {
 
 /** Finds look-alikes, and gives the text as it was meant, so that the rest of it can be judged too. */
 export function mend(text: string): Mended {
-  if (!/[：，“”„«»‘’\u00a0\u3000]/.test(text)) return { text, slips: [], original: (offset) => offset };
+  if (!/[：，“”„«»‘’\u00a0\u3000]|^ *-[A-Za-z{["']/m.test(text))
+    return { text, slips: [], original: (offset) => offset };
   const slips = plainText(text)
-    .flatMap(slipsOf)
+    .flatMap((token) => [...dashOf(token), ...slipsOf(token)])
     .sort((a, b) => a.offset - b.offset)
     .slice(0, MOST_SLIPS);
   const inserted: number[] = [];
@@ -91,7 +108,7 @@ export function mend(text: string): Mended {
     if (offset < from) continue;
     mended += text.slice(from, offset) + meant;
     from = offset + 1;
-    if ((meant === ":" || meant === ",") && /[^\s]/.test(text[from] ?? " ")) {
+    if (BLANK_AFTER.includes(meant) && /[^\s]/.test(text[from] ?? " ")) {
       mended += " ";
       inserted.push(mended.length - 1);
     }

@@ -107,9 +107,11 @@ function internalTwice(spec: ClusterSpec): Finding[] {
   }).filter(({ path }) => path[2] !== "address" || !reported.has(path[1]));
 }
 
-function withoutRole(spec: ClusterSpec): Finding[] {
-  return hostsWithRoles(spec).flatMap(({ roles }, i) =>
-    roles.length > 0
+/** One that stands in a group that gives it no role is told of there. */
+function withoutGroup(spec: ClusterSpec): Finding[] {
+  const named = new Set(ROLES.flatMap((role) => groupNames(spec, role)));
+  return spec.hosts.flatMap(({ name }, i) =>
+    named.has(name)
       ? []
       : [
           {
@@ -341,7 +343,7 @@ export const HOST_RULES: readonly Rule[] = [
   { name: "host-address-twice", severity: "error", check: addressesTwice },
   { name: "internal-address-twice", severity: "error", check: internalTwice },
   { name: "node-address", severity: "error", check: withoutAddress },
-  { name: "host-without-role", severity: "warning", check: withoutRole },
+  { name: "host-without-role", severity: "warning", check: withoutGroup },
   { name: "master-required", severity: "error", check: noMaster },
   { name: "even-masters", severity: "warning", check: even("master", "masters") },
   { name: "even-etcd", severity: "warning", check: even("etcd", "members of etcd") },

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { bastionSpec, hostSpec } from "../../provider/ssh/spec";
 import { CHECKS } from "../preflight/names";
-import { address, dnsName, hostName, ip, ips, labels, no, registryName, taint, url } from "./leaves";
+import { address, dnsName, hostName, ip, ips, labels, no, registryName, registryUrl, taint, url } from "./leaves";
 
 export const ROLES = ["etcd", "master", "worker", "registry", "loadbalancer"] as const;
 export type Role = (typeof ROLES)[number];
@@ -85,7 +85,7 @@ export const mirrors = z.strictObject({
   files: z
     .array(
       z.strictObject({
-        url: url.describe("Where the mirror's files begin"),
+        url: url.describe("Where the mirror's files begin; a login in it is kept encrypted in the state"),
         replaces: url
           .optional()
           .describe(
@@ -101,7 +101,7 @@ export const mirrors = z.strictObject({
     .array(
       z.strictObject({
         registry: registryName.describe("Upstream registry it stands for, for example registry.k8s.io"),
-        url: url.describe("Address of the mirror"),
+        url: registryUrl.describe("Address of the mirror"),
         caPath: z.string().min(1).optional().describe("CA certificate of the mirror, on this machine"),
         skipTLSVerify: no("Do not check the mirror's certificate"),
       }),

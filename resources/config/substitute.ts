@@ -43,10 +43,12 @@ export interface Substituted {
 const PLACE = /\$\{(env|config):([^}]*)(\}?)/g;
 const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]*$/;
 
-const HOW: Readonly<Record<"env" | "config", (name: string) => string>> = {
+const HOW: Readonly<Record<"env" | "config", (name: string, path: Path) => string>> = {
   env: (name) => `the environment variable ${name} is not set; write it before the command: ${name}=…`,
-  config: (name) =>
-    `the stack's configuration has no ${name}; write kubexm config set --secret ${name}, or pulumi config set --secret ${name}`,
+  config: (name, path) => {
+    const set = `config set ${isSecret(path) ? `--secret ${name}` : `${name} VALUE`}`;
+    return `the stack's configuration has no ${name}; write kubexm ${set}, or in a program's folder pulumi ${set}`;
+  },
 };
 
 export const placeKey = (path: Path): string => path.map(String).join("\0");
@@ -74,7 +76,7 @@ export function substitute(tree: unknown, sources: Sources): Substituted {
       const found = values === "later" ? undefined : values?.[name];
       if (end === "" || !NAME.test(name)) fault(`is not a place for a value; write \${${from}:NAME}`);
       else if (values === "later") later.push(path);
-      else if (found === undefined) fault(HOW[from](name));
+      else if (found === undefined) fault(HOW[from](name, path));
       else if (from === "config" && sources.secrets?.includes(name) && !isSecret(path))
         fault(`is a secret, and could be read in the state from here; set ${name} without --secret`);
       else return found;

@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { openUrl } from "../../artifacts/sources";
 import { metaOf, schemaAt, unwrap } from "./walk";
-import { pathText, type Path } from "./problems";
+import { isSecret, pathText, type Path } from "./problems";
 
 type Issue = z.core.$ZodIssue;
 
@@ -51,20 +52,46 @@ const TYPES: Readonly<Record<string, string>> = {
   array: "a list (`- value` lines)",
 };
 
-const yaml = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+const yaml = (value: unknown) => (typeof value === "string" ? openUrl(value) : JSON.stringify(value));
 
-function example(root: z.core.$ZodType, path: Path): string | undefined {
+/** What could stand at a path; of a section, what cannot be left out, with the value that stands there now where it fits. */
+function example(root: z.core.$ZodType, path: Path, value?: unknown): string | undefined {
   const schema = schemaAt(root, path);
-  const [first] = schema === undefined ? [] : (metaOf(schema).examples ?? []);
+  if (schema === undefined) return undefined;
+  const inner = unwrap(schema);
+  if (inner instanceof z.ZodObject) return shortest(inner, value);
+  const [first] = metaOf(schema).examples ?? [];
   return first === undefined ? undefined : yaml(first);
 }
 
-function wrongType(issue: z.core.$ZodIssueInvalidType, value: unknown, source: string | undefined, sample?: string) {
+const holds = (schema: z.core.$ZodType, value: unknown) => z.safeParse(schema, value).success;
+
+function shortest(section: z.ZodObject, value: unknown): string | undefined {
+  const needed = Object.entries(section.shape as Readonly<Record<string, z.core.$ZodType>>).filter(
+    ([, field]) => !holds(field, undefined),
+  );
+  const lines = needed.map(([key, field]) => {
+    const text = needed.length === 1 && holds(field, value) ? yaml(value) : example(field, []);
+    return text === undefined ? undefined : `${key}: ${text}`;
+  });
+  return lines.length === 0 || lines.includes(undefined) ? undefined : `{ ${lines.join(", ")} }`;
+}
+
+/** A number or a switch where text is wanted: in quotes it may be right. */
+function unquoted(root: z.core.$ZodType, path: Path, text: string): string {
+  if (isSecret(path)) return "must be text; write it in quotes";
+  const quoted = JSON.stringify(text);
+  const schema = schemaAt(root, path);
+  const wrong = schema === undefined ? undefined : z.safeParse(schema, text).error?.issues[0];
+  return wrong === undefined
+    ? `must be text; write ${quoted} in quotes`
+    : `must be text, and ${quoted} ${plainer(wrong.message, example(root, path))}`;
+}
+
+function wrongType(issue: z.core.$ZodIssueInvalidType, value: unknown, sample?: string) {
   const wanted = TYPES[issue.expected] ?? issue.expected;
   if (value === undefined) return `is missing; write ${sample === undefined ? wanted : `for example ${sample}`}`;
   if (value === null) return `is empty; write ${wanted} or remove the line`;
-  if (issue.expected === "string" && (typeof value === "number" || typeof value === "boolean"))
-    return `must be text; write ${JSON.stringify(source ?? String(value))} in quotes`;
   if (issue.expected === "boolean" && typeof value === "string") {
     const meant = /^(yes|on|y|1|true)$/i.test(value)
       ? "true"
@@ -117,7 +144,9 @@ export function words(
   const say = (message: string): Said[] => [{ path, message }];
   switch (issue.code) {
     case "invalid_type":
-      return say(wrongType(issue, value, source(path), example(root, path)));
+      if (issue.expected === "string" && (typeof value === "number" || typeof value === "boolean"))
+        return say(unquoted(root, path, source(path) ?? String(value)));
+      return say(wrongType(issue, value, example(root, path, value)));
     case "too_small":
       return say(wrongSize("least", issue.minimum, issue.origin));
     case "too_big":

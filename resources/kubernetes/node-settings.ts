@@ -1,4 +1,4 @@
-import { sh, type Command } from "../../provider/shell";
+import { literal, sh, type Command } from "../../provider/shell";
 import type { Step } from "../../provider/step";
 import { adminConf, kubectl } from "./paths";
 
@@ -9,6 +9,12 @@ const template = `{{range $k, $v := .metadata.labels}}{{$k}}={{$v}}{{"\\n"}}{{en
 const takenAwayBy = {
   label: "s/=.*/-/",
   taint: "s/=[^:]*//; s/$/-/",
+} as const;
+
+/** What a node has one of is a label's key, and a taint's key with its effect. */
+const keyAndEnd = {
+  label: literal("key=${word%%=*} end="),
+  taint: literal("key=${word%%[=:]*} end=:${word##*:}"),
 } as const;
 
 /**
@@ -37,20 +43,22 @@ until { ${attempt}; } 2>/dev/null; do
 done`;
   return {
     id: `${kind}s of node ${node}`,
-    want: { missing: "none", over: "none" },
-    look: sh`if [ ! -s ${adminConf} ]; then kv missing unknown; return 0; fi
-${now} || { kv missing unknown; return 0; }
-missing= over=
-for word in ${sorted}; do printf '%s\n' "$all" | grep -Fxq -e "$word" || missing="$missing $word"; done
-if [ -f "$entry/ours" ]; then
-  while IFS= read -r word; do
-    case ${` ${sorted.join(" ")} `} in *" $word "*) ;; *) ! printf '%s\n' "$all" | grep -Fxq -e "$word" || over="$over $word" ;; esac
-  done <"$entry/ours"
-fi
-for word in ${unwanted}; do ! printf '%s\n' "$all" | grep -Fxq -e "$word" || over="$over $word"; done
-[ -n "$missing" ] || missing=none
-[ -n "$over" ] || over=none
-kv missing "$missing"; kv over "$over"`,
+    want: { [`${kind}s`]: sorted.join(" ") || "none" },
+    shown: { text: sorted.map((word) => `${word}\n`).join("") },
+    // Of what is there: what is wanted or stands in its place, what is ours, and what may not be.
+    look: sh`if [ ! -s ${adminConf} ]; then kv ${kind}s unknown; return 0; fi
+${now} || { kv ${kind}s unknown; return 0; }
+set -- $all
+there=" $* " found=
+for word in ${sorted}; do
+  ${keyAndEnd[kind]}
+  for one; do case $one in "$key$end" | "$key="*"$end") found="$found $one" ;; esac; done
+done
+for word in $(cat "$entry/ours" 2>/dev/null) ${unwanted}; do
+  case "$found " in *" $word "*) ;; *) case $there in *" $word "*) found="$found $word" ;; esac ;; esac
+done
+[ -n "$found" ] || found=" none"
+kv ${kind}s ${literal('"${found# }"')}`,
     save: sh`${patiently(now)}
 printf '%s\n' "$all" >had`,
     make: sh`${patiently(sh`${run} get node ${node} -o name >/dev/null`)}

@@ -1,11 +1,15 @@
 import { stringify } from "smol-toml";
 import { z } from "zod";
+import { hasLogin } from "../../artifacts";
 import { Secret } from "../../provider/shell";
 import { file } from "../../provider/steps";
 
 const place = z
   .object({
-    url: z.url({ protocol: /^https?$/ }).describe("Address, with the project's path where there is one"),
+    url: z
+      .url({ protocol: /^https?$/ })
+      .refine((address) => !hasLogin(address), { message: "holds a login, which is not taken from here: see logins" })
+      .describe("Address, with the project's path where there is one"),
     ca: z.string().optional().describe("Certificate to trust, as text"),
     skipVerify: z.boolean().default(false).describe("Do not check its certificate"),
   })

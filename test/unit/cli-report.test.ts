@@ -80,6 +80,14 @@ function told(verb: PulumiVerb, plan: boolean, events: readonly EngineEvent[]) {
 
 const drift = [{ step: "file /etc/x", want: "a", found: "b" }];
 
+/** Looks that fail, each at a resource of its own. */
+const failedLooks = (...looks: [name: string, why: string][]) =>
+  looks.flatMap(([name, why]) => {
+    const step = { op: "refresh", name, was: {} };
+    return [begin(step), say("error", why, name), fail(step)];
+  });
+const away = (host: string) => `${host}: cannot be reached\n  what to do: see to it`;
+
 for (const { what, verb = "up", plan = false, events, lines, counts, problems = 0 } of [
   {
     what: "a create",
@@ -139,6 +147,36 @@ for (const { what, verb = "up", plan = false, events, lines, counts, problems = 
     lines: ["m1 ! Chrony failed after T", "m1 › Chrony: no", "exit code: 3"],
     counts: { failed: 1 },
     problems: 1,
+  },
+  {
+    what: "a host that is away in full at its first resource, and in a line at the others",
+    events: failedLooks(["c", away("m1")], ["d", away("m1")], ["e", away("w1")], ["f", "its own"], ["g", away("m1")]),
+    lines: [
+      ...["m1 ! Chrony failed after T", "m1: cannot be reached", "what to do: see to it"],
+      "m1 ! Chrony failed after T: as above (m1: cannot be reached)",
+      ...["m1 ! Chrony failed after T", "w1: cannot be reached", "what to do: see to it"],
+      ...["m1 ! Chrony failed after T", "its own"],
+      "m1 ! Chrony failed after T: as above (m1: cannot be reached)",
+    ],
+    counts: { failed: 5 },
+    problems: 5,
+  },
+  {
+    what: "the same of a preview, whose failed looks are no operations",
+    verb: "preview",
+    plan: true,
+    events: ["c", "d"].map((name) => say("error", `Preview failed: ${away("m1")}`, name)),
+    lines: ["c:", "m1: cannot be reached", "what to do: see to it", "d: as above (m1: cannot be reached)"],
+    counts: {},
+    problems: 2,
+  },
+  {
+    what: "plans that are alike, each under its resource",
+    verb: "preview",
+    plan: true,
+    events: ["c", "d"].flatMap((name) => [say("info", "+ pkg chrony", name), ...both({ op: "create", name, is: {} })]),
+    lines: ["m1 + Chrony create", "+ pkg chrony", "m1 + Chrony create", "+ pkg chrony"],
+    counts: { created: 2 },
   },
   {
     what: "the plan that is told before the resource begins, said twice, stands once under it",
@@ -221,6 +259,14 @@ for (const { what, verb = "up", plan = false, events, lines, counts, problems = 
   test(`told: ${what}`, () => {
     assert.deepEqual(told(verb, plan, events), { lines, counts, problems, outputs: {} });
   });
+
+test("the log of the run has every error in full", () => {
+  const failed: unknown[] = [];
+  const screen = { print: () => undefined, live: () => undefined, end: () => undefined };
+  const view = report({ verb: "refresh", plan: false, screen, log: (entry) => failed.push(entry["failed"]) });
+  for (const one of failedLooks(["c", away("m1")], ["d", away("m1")])) view.event(one);
+  assert.deepEqual(failed, [away("m1"), away("m1")]);
+});
 
 test("secret outputs of the stack are left out, at any depth", () => {
   const secret = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", ciphertext: "[secret]" };

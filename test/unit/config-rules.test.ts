@@ -66,6 +66,7 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
   ["node-address", two({ address: "db.example.com", internalAddress: "192.0.2.9" }, {}), undefined],
   ["node-address", { ...two({ address: "db.example.com" }, {}), kubernetes: { type: "none" } }, undefined],
   ["host-without-role", { roleGroups: { master: ["m1"] } }, "hosts[1].name"],
+  ["host-without-role", { roleGroups: { master: ["m1"], etcd: ["m1", "w1"] } }, undefined],
   ["master-required", { roleGroups: { worker: ["m1", "w1"] } }, "roleGroups.master"],
   [
     "even-masters",
@@ -338,6 +339,18 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
     /since 1\.25/,
   ],
   ["feature-gates", kubernetes({ featureGates: { RotateKubeletServerCertificate: true } }), undefined],
+  [
+    "kubelet-field",
+    kubernetes({ kubeletConfiguration: { maxPod: 50 } }),
+    "kubernetes.kubeletConfiguration.maxPod",
+    /write maxPods$/,
+  ],
+  [
+    "kube-proxy-field",
+    kubernetes({ kubeProxyConfiguration: { ofTomorrow: 1 } }),
+    "kubernetes.kubeProxyConfiguration.ofTomorrow",
+    /unless a newer/,
+  ],
 ];
 
 const found = (change: Tree, name: string) =>

@@ -93,6 +93,23 @@ describe("the ledger", () => {
     assert.deepEqual(there(), ["undone"]);
     assert.ok(!existsSync(K()));
   });
+  const ending = (id: string): Holder => ({ ...holder(id), ending: true });
+  for (const { what, others, by, notes } of [
+    { what: "they go too", others: { B: "stack" }, by: ending("stack"), notes: [] },
+    { what: "only this one goes", others: { B: "stack" }, by: holder(), notes: ["B"] },
+    { what: "one of them is another stack's", others: { B: "stack", C: "other" }, by: ending("stack"), notes: ["C"] },
+  ])
+    test(`what components share is told to stay where it does: ${what}`, async () => {
+      await converge(work("A", marker("x")));
+      for (const [owner, id] of Object.entries(others)) await converge(work(owner, marker("x")), holder(id));
+      assert.deepEqual(
+        await undo("A", false, by),
+        notes.map((owner) => `kept command x: ${owner} wants it too`),
+      );
+      assert.deepEqual(there(), ["x"]);
+      for (const [owner, id] of Object.entries(others)) await undo(owner, false, ending(id));
+      assert.deepEqual(there(), ["undone"]);
+    });
   test("a resource under another name: the new one takes the thing over, the old one goes, the thing stays", async () => {
     await converge(work("old", content("f", "v1")));
     await converge(work("new", content("f", "v1")));

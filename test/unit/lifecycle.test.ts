@@ -295,6 +295,11 @@ describe("delete", () => {
         /login of the last up.* run up without --refresh first/,
       );
     });
+  test("what two have in common is not told to stay where all goes", async () => {
+    await create(thing, here.world, inputsFor({ folder, names: ["a"] }, "two"));
+    await remove(thing, { ...here.world, ending: true }, (await create(thing, here.world, wanting(["a"]))).outs);
+    assert.ok(!here.heard.some(({ kind }) => kind === "warning"));
+  });
   for (const [name, props, forgotten] of [
     ["forget", { forget: true }, []],
     ["KUBEXM_FORGET", {}, ["h0", "h1"]],

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { apply, look, revert } from "../../provider/engine";
+import { apply, driftOf, look, revert } from "../../provider/engine";
+import { planText } from "../../provider/plan";
+import { keyOf } from "../../provider/step";
 import { controlPlaneTaint } from "../../resources/kubernetes/kubeadm-config";
 import { nodeSettings } from "../../resources/kubernetes/node-settings";
 import { taintsOf } from "../../resources/modules/kubernetes";
@@ -23,8 +25,10 @@ esac`;
 
 const THEIRS = "example.com/maintenance:NoExecute";
 
-async function on(taints: readonly string[], use: (host: FakeHost) => Promise<void>) {
-  const files = { "etc/kubernetes/admin.conf": "x", "run/taints": taints.map((taint) => `${taint}\n`).join("") };
+const rows = (words: readonly string[]) => words.map((word) => `${word}\n`).join("");
+
+async function on(taints: readonly string[], use: (host: FakeHost) => Promise<void>, more = {}) {
+  const files = { "etc/kubernetes/admin.conf": "x", "run/taints": rows(taints), ...more };
   const host = fakeHost(files, { kubectl });
   try {
     await use(host);
@@ -76,6 +80,60 @@ describe("the taint of a control plane follows its groups while it runs", () => 
       await revert(host.remote, "settings", false, context("settings"));
       assert.deepEqual(now(host), [THEIRS]);
     }));
+});
+
+describe("what differs is told with what is there", () => {
+  const [dedicated, other] = ["dedicated=db:NoSchedule", "dedicated=web:NoSchedule"];
+  for (const { kind, wanted, had = wanted, unwanted = [], now, found } of [
+    { kind: "label", wanted: ["disk=ssd", "a=1"], now: ["a=1", "b=2", "disk=hdd"], found: "a=1 disk=hdd" },
+    { kind: "label", wanted: ["disk=ssd"], now: ["diskless=yes"], found: "none" },
+    { kind: "label", wanted: [], had: ["disk=ssd"], now: ["b=2", "disk=ssd"], found: "disk=ssd" },
+    { kind: "label", wanted: ["disk=ssd"], had: ["disk=hdd"], now: ["disk=hdd"], found: "disk=hdd" },
+    { kind: "label", wanted: ["disk=ssd", "empty="], now: ["b=2", "disk=ssd", "empty="], found: undefined },
+    { kind: "label", wanted: [], now: [], found: undefined },
+    { kind: "taint", wanted: [dedicated], now: [other, "dedicated=db:NoExecute"], found: other },
+    { kind: "taint", wanted: [dedicated], now: ["dedicated:NoSchedule"], found: "dedicated:NoSchedule" },
+    {
+      kind: "taint",
+      wanted: [dedicated],
+      unwanted: [THEIRS],
+      now: [dedicated, THEIRS],
+      found: `${dedicated} ${THEIRS}`,
+    },
+    { kind: "taint", wanted: [dedicated], now: [dedicated, THEIRS], found: undefined },
+  ] as {
+    kind: "label" | "taint";
+    wanted: string[];
+    had?: string[];
+    unwanted?: string[];
+    now: string[];
+    found?: string;
+  }[])
+    test(`${kind}s ${wanted.join(" ")}, earlier ${had.join(" ")}, never ${unwanted.join(" ")}, where there are ${now.join(" ")}`, () => {
+      const step = nodeSettings("m1", kind, wanted, unwanted);
+      const ours = { [`var/lib/kubexm/ledger/${keyOf(step.id)}/ours`]: rows(had.length === 0 ? [""] : had) };
+      return on(
+        now,
+        async ({ remote }) => {
+          const [seen] = await look(remote, [work("settings", [step])]);
+          assert.ok(seen);
+          assert.deepEqual(
+            driftOf(seen).map((row) => row.found),
+            found === undefined ? [] : [`${kind}s=${found}`],
+          );
+        },
+        ours,
+      );
+    });
+  test("a plan has the old and the new value", () => {
+    const [before, after] = ["hdd", "ssd"].map((disk) => [nodeSettings("w1", "label", ["a=1", `disk=${disk}`])]);
+    assert.deepEqual(planText(before ?? [], after ?? [], []), [
+      "~ labels of node w1 labels=a=1 disk=ssd",
+      "     a=1",
+      "    -disk=hdd",
+      "    +disk=ssd",
+    ]);
+  });
 });
 
 test("workers have the taints that are written; the one of a control plane can be written, too", () => {
