@@ -49,7 +49,7 @@ export function fakeHost(folder: string, name = "h1"): FakeHost {
       .replaceAll("/var/lib/kubexm", join(folder, "K"))
       .replaceAll("/run/kubexm.lock", join(folder, "lock"))
       .replaceAll("/etc/os-release", join(folder, "os-release"))
-      .replaceAll("$(cat /etc/machine-id 2>/dev/null)", /@machineId=(.*)/.exec(fake.facts)?.[1] ?? "");
+      .replaceAll("/etc/machine-id", join(folder, "machine-id"));
   const fake = { facts: factsText() };
 
   const perform = (text: string, onLine?: (line: string) => void) =>
@@ -81,6 +81,7 @@ export function fakeHost(folder: string, name = "h1"): FakeHost {
       ran.push(title);
       sent.push(script.text);
       writeFileSync(join(folder, "os-release"), fake.facts);
+      writeFileSync(join(folder, "machine-id"), `${/@machineId=(.*)/.exec(fake.facts)?.[1] ?? ""}\n`);
       if (title === "facts") return { code: 0, stdout: fake.facts, stderr: "", ms: 1 };
       const { code, ...said } = await perform(`{\n:\n${placed(script.text)}\n} </dev/null\nexit $?\n`, options.onLine);
       if (code === null) throw new RemoteError("the connection broke", { host: name, reason: "disconnected" });
