@@ -44,7 +44,7 @@ module.exports = {
     floor(
       "the-provider-joins-lifecycle-and-components",
       "^resources/provider\\.ts",
-      "^resources/(index\\.ts|config/|preflight/)|^provider/(dynamic|drift|lifecycle)\\.ts",
+      "^resources/(index\\.ts|config/|preflight/)|^provider/(dynamic|drift|journal|lifecycle)\\.ts",
     ),
     floor(
       "the-library-is-clusters-and-components",

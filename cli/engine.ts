@@ -33,6 +33,12 @@ export class PulumiError extends Error {
 type Env = Record<string, string | undefined>;
 type Say = ((text: string) => void) | undefined;
 
+interface Talk {
+  onOutput?: Say;
+  onError?: Say;
+  input?: string;
+}
+
 interface CommandResult {
   stdout: string;
   stderr: string;
@@ -42,6 +48,8 @@ interface CommandResult {
 export interface Engine {
   command: PulumiCommand;
   run(args: readonly string[], cwd: string, env: Env): Promise<CommandResult>;
+  /** The same, with something to read. */
+  feed(args: readonly string[], cwd: string, env: Env, input: string): Promise<CommandResult>;
   /** First call: finish the steps at work and stop. Second: stop now. Third: die. */
   interrupt(): void;
 }
@@ -64,14 +72,16 @@ export function engine(bin: string, version: string, stackKnown: () => boolean):
     signalAll([interrupts > 2 ? -child.pid : child.pid], interrupts > 2 ? "SIGKILL" : "SIGINT");
   };
 
-  async function start(args: readonly string[], cwd: string, env: Env, onOutput: Say, onError: Say) {
+  async function start(args: readonly string[], cwd: string, env: Env, { onOutput, onError, input }: Talk = {}) {
     if (interrupts > 0) throw new PulumiError(args, undefined, "", "interrupted");
     const mine = spawn(join(bin, "pulumi"), [...args, "--non-interactive"], {
       cwd,
       env: { ...process.env, ...env, PULUMI_AUTOMATION_API: "true" },
       detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["pipe", "pipe", "pipe"],
     });
+    // One that ends without having read it tells why by its exit code.
+    mine.stdin.on("error", () => undefined).end(input);
     child = mine;
     const collect = (stream: NodeJS.ReadableStream, say: Say) => {
       const parts: string[] = [];
@@ -97,10 +107,8 @@ export function engine(bin: string, version: string, stackKnown: () => boolean):
     const about = args.slice(0, 2).join(" ");
     const answer = ANSWERS[about];
     if (answer !== undefined) return { stdout: answer, stderr: "", code: 0 };
-    if (about !== "stack select") return start(args, cwd, env, onOutput, onError);
-    return stackKnown()
-      ? { stdout: "", stderr: "", code: 0 }
-      : start([...args, "--create"], cwd, env, undefined, undefined);
+    if (about !== "stack select") return start(args, cwd, env, { onOutput, onError });
+    return stackKnown() ? { stdout: "", stderr: "", code: 0 } : start([...args, "--create"], cwd, env);
   }
 
   // The API reads the version as text only.
@@ -112,6 +120,7 @@ export function engine(bin: string, version: string, stackKnown: () => boolean):
   return {
     command,
     run,
+    feed: (args, cwd, env, input) => start(args, cwd, env, { input }),
     interrupt() {
       interrupts++;
       send();

@@ -46,6 +46,8 @@ export interface Home {
   /** Pulumi's project folder, and the provider's working folder: `kubexm` resolves from it. */
   work: string;
   logs: string;
+  /** What the run at work does, which Pulumi writes into its state at the end. */
+  journal: string;
 }
 
 /** The cluster's name, unless the user says otherwise. Empty is unset, as for Pulumi. */
@@ -70,6 +72,7 @@ export function homeOf(cluster: string, file: string, cwd = process.cwd()): Home
     passphrase: join(dir, "passphrase"),
     work: join(dir, "pulumi"),
     logs: join(dir, "logs"),
+    journal: join(dir, "journal"),
   };
 }
 
@@ -195,9 +198,15 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
 }
 
 /** What a changing run sets for the processes it starts. */
-export function runEnvironment(home: Home, log: string, { changes, ends }: { changes: boolean; ends: boolean }): Env {
+export function runEnvironment(
+  home: Home,
+  log: string,
+  { changes, ends, journal }: { changes: boolean; ends: boolean; journal: boolean },
+): Env {
   return {
     KUBEXM_RUN_LOG: log,
+    // Pulumi writes all of its state twice for each resource that changes, unless somebody else keeps account of them.
+    ...(journal && { KUBEXM_JOURNAL: home.journal, PULUMI_SKIP_CHECKPOINTS: "true" }),
     // The provider tells its plan where nothing is changed, and its progress where something is.
     ...(changes && { KUBEXM_PLAN: "0", [RUN_MARK]: home.dir }),
     // A shell that has it set must not take a running cluster's nodes out untold.

@@ -1,9 +1,11 @@
 import { idOf, isOurs } from "../resources/provider.js";
 
-interface Resource {
+export interface Resource {
   urn: string;
   type: string;
   id?: string;
+  custom?: boolean;
+  dependencies?: string[];
   inputs?: Record<string, unknown>;
   outputs?: Record<string, unknown>;
   initErrors?: string[];

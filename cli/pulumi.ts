@@ -1,5 +1,5 @@
 import "./light-sdk.js";
-import { appendFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { type EngineEvent, LocalWorkspace, type PulumiFn } from "@pulumi/pulumi/automation";
 import { messageOf } from "../toolchain/errors.js";
@@ -9,13 +9,14 @@ import { claim } from "./claim.js";
 import { type Engine, PulumiError, engine } from "./engine.js";
 import type { PulumiArguments, PulumiVerb } from "./flags.js";
 import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment, stackOf } from "./home.js";
+import { dropJournal, journalOf, saltIn, withJournal } from "./journal.js";
 import { kubeconfigPath } from "./kubeconfig.js";
 import { loginAdvice } from "./login.js";
 import type { StackExport } from "./pending.js";
 import { report } from "./report.js";
 import { type Screen, screen } from "./screen.js";
 import { clearDeadLocks, dropHalfNotes, endStrays } from "./stale.js";
-import { isKnown, mayBePending, shortName, stateFile } from "./state-file.js";
+import { isKnown, mayBePending, savedAt, shortName, stateFile } from "./state-file.js";
 import { isPlan, summary } from "./words.js";
 
 export interface Job {
@@ -38,15 +39,19 @@ async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: 
   if (state === undefined) return;
   dropHalfNotes(state);
   clearDeadLocks(state, lockPath(stack)).forEach(say);
-  if (!mayBePending(stateFile(state, PROJECT.name, stack))) return;
+  const file = stateFile(state, PROJECT.name, stack);
+  dropJournal(home.journal, savedAt(file));
+  const lost = journalOf(home.journal, env);
+  if (lost.length === 0 && !mayBePending(file)) return;
   const { stdout } = await pulumi.run(["stack", "export", "--stack", stack], home.work, env);
-  const pending = JSON.parse(stdout) as StackExport;
-  if (!pending.deployment.pending_operations?.length) return;
-  const file = join(home.dir, "settled.json");
+  const left = JSON.parse(stdout) as StackExport;
+  if (lost.length === 0 && !left.deployment.pending_operations?.length) return;
   const { settlePending } = await import("./pending.js");
-  writeFileSync(file, JSON.stringify(settlePending(pending)), { mode: 0o600 });
-  await pulumi.run(["stack", "import", "--stack", stack, "--file", file], home.work, env);
-  rmSync(file);
+  const salt = saltIn(join(home.work, `Pulumi.${shortName(stack)}.yaml`));
+  // With properties of the journal in it, until Pulumi has encrypted them.
+  const input = JSON.stringify(settlePending(withJournal(left, lost, salt)));
+  await pulumi.feed(["stack", "import", "--stack", stack], home.work, env, input);
+  rmSync(home.journal, { force: true });
   say("a killed run left operations half done; they are taken up again");
 }
 
@@ -121,6 +126,8 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   const release = plan ? () => undefined : await claim(home.dir, verb);
   const pulumi = engine(bin, version, known);
   const signals = passSignals(pulumi);
+  // What others set for Pulumi counts; and a backend elsewhere is read by others while we run.
+  const journal = own && !plan && !process.env["PULUMI_SKIP_CHECKPOINTS"];
   const log = join(home.logs, `${new Date(since).toISOString().replaceAll(":", "-")}-${verb}.jsonl`);
   const quiet = json || options["diff"] === true;
   // With a part of the hosts gone, the cluster is still there.
@@ -140,7 +147,10 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
         projectSettings: PROJECT,
         pulumiCommand: pulumi.command,
         // A variable that is taken away is `undefined` here, which the SDK only passes through.
-        envVars: { ...backend.env, ...runEnvironment(home, log, { changes: !plan, ends }) } as Record<string, string>,
+        envVars: { ...backend.env, ...runEnvironment(home, log, { changes: !plan, ends, journal }) } as Record<
+          string,
+          string
+        >,
       },
     );
     await selected[verb]({
@@ -173,6 +183,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     else if (counts.failed > 0 && !plan) say(`the same command again goes on from here; log: ${log}`);
     return EXIT[stopped ?? "failed"];
   } finally {
+    if (journal && state !== undefined) dropJournal(home.journal, savedAt(stateFile(state, PROJECT.name, stack)));
     signals.off();
     release();
   }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../toolchain/errors.js";
 
@@ -46,6 +46,13 @@ export const stateFile = (state: string, project: string, stack: string) =>
 const isPacked = (file: string) => PACKED.some((end) => existsSync(file + end));
 
 export const isKnown = (file: string) => existsSync(file) || isPacked(file);
+
+/** When it was last written, packed or not. */
+export function savedAt(file: string): number | undefined {
+  const times = ["", ...PACKED].map((end) => statSync(file + end, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+  const last = Math.max(...times);
+  return last === 0 ? undefined : last;
+}
 
 /** Whether it is worth the time to ask Pulumi for half-done operations: of a packed state nobody else can tell. */
 export function mayBePending(file: string): boolean {

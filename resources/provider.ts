@@ -2,18 +2,20 @@
 import "./index";
 import { lookForDrift, type DriftReport, type Stored } from "../provider/drift";
 import { forKind as baseFor, world, type DynamicProvider } from "../provider/dynamic";
+import { journaled } from "../provider/journal";
 import type { ClusterSpec } from "./config";
 import { isPreflight, preflightProvider } from "./preflight/provider";
 import type { PreflightReport } from "./preflight/report";
 
 export { isOurs } from "../provider/drift";
+export { entriesIn, passphraseIn, type Became, type Entry } from "../provider/journal";
 export { idOf } from "../provider/lifecycle";
 export { countsText, tableText } from "./preflight/table";
 export type { DriftReport, PreflightReport, Stored };
 
 export function forKind(kind: string): DynamicProvider {
   const base = baseFor(kind);
-  return isPreflight(kind) ? preflightProvider(kind, base, world()) : base;
+  return journaled(kind, isPreflight(kind) ? preflightProvider(kind, base, world()) : base);
 }
 
 const kindOf = ({ type }: Stored) => type.slice(type.lastIndexOf(":") + 1);

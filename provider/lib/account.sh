@@ -21,6 +21,13 @@ undo_user() { # NAME
 undo_group() { # NAME
   if [ "$(was group)" = absent ] && getent group "$1" >/dev/null; then groupdel "$1"; fi
 }
+sweep_account_locks() { # what a program that was killed, or a power cut, left of its lock on a list of accounts
+  for file in /etc/passwd.[0-9]* /etc/shadow.[0-9]* /etc/group.[0-9]* /etc/gshadow.[0-9]*; do
+    case ${file##*.} in *[!0-9]*) continue ;; esac
+    # Since the boot the number may be another program's.
+    if [ -f "$file" ] && { [ ! -d "/proc/${file##*.}" ] || [ "$file" -ot /run/systemd/system ]; }; then rm -f -- "$file"; fi
+  done
+}
 look_mount() { # PATH SOURCE HOW: mounted by others from the same source is as good as by us
   line=$(findmnt -rn -o SOURCE,FSTYPE --mountpoint "$1") || { kv mounted no; return 0; }
   how=other

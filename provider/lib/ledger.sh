@@ -150,7 +150,7 @@ forget_entry() { # KEY OWNER: leave the thing as it is and drop the record
   drop_entry "$L/$1"
 }
 tidy() { # after an undo: shared remains, then the ledger itself when it is empty
-  start_again && sweep_packages && sweep_dirs && vacate
+  start_again && sweep_packages && sweep_account_locks && sweep_dirs && vacate
 }
 vacate() { # the ledger itself, when it is empty
   for e in "$L"/*/owners; do [ -d "$e" ] && return 0; done

@@ -7,6 +7,7 @@ import { lib } from "../../provider/lib";
 /** Nothing of this machine is touched: its files are those of the test, and nobody is told. */
 const placed = lib.text
   .replaceAll(/\/etc\/(fstab|selinux\/config|nftables\.conf)\b/g, '"$ROOT"/etc/it')
+  .replaceAll(/\/etc\/(passwd|shadow|group|gshadow)\./g, '"$ROOT"/etc/$1.')
   .replaceAll(/\/etc\/(systemd|sysconfig)\//g, '"$ROOT"/nowhere/')
   .replaceAll("/usr/lib/systemd", '"$ROOT"/nowhere')
   .replaceAll("/proc/self/mounts", '"$ROOT"/mounts');

@@ -173,3 +173,12 @@ describe("mounts below a data folder", () => {
     assert.deepEqual(said(), ["umount -- kubelet/pods"]);
   });
 });
+
+test("locks on the lists of accounts that a killed program left go, those of living ones and all else stay", () => {
+  const mine = `etc/passwd.${process.pid}`;
+  const left = { "etc/group.4194305": "4194305", "etc/gshadow.4194305": "4194305" };
+  const others = { [mine]: "", "etc/group.old": "", "etc/passwd.1a": "" };
+  const { run, list } = host({ ...left, ...others });
+  ok(run("dash", "sweep_account_locks"));
+  assert.deepEqual(list("etc"), ["group.old", "passwd.1a", mine.slice(4)].sort());
+});

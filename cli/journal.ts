@@ -1,0 +1,144 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
+import { parse } from "yaml";
+import { type Became, type Entry, entriesIn, idOf, isOurs, passphraseIn } from "../resources/provider.js";
+import { UserError } from "../toolchain/errors.js";
+import type { Resource, StackExport } from "./pending.js";
+
+const SECRET = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" };
+const PROVIDER = "pulumi:providers:pulumi-nodejs";
+const OPERATIONS = { create: "creating", update: "updating", delete: "deleting" } as const;
+
+type Properties = Readonly<Record<string, unknown>>;
+type Begin = Extract<Entry, { at: "begin" }>;
+
+/** Pulumi writes the state when all is done: a journal that is older is of a run whose end the state knows. */
+export function dropJournal(journal: string, savedAt: number | undefined): void {
+  const written = statSync(journal, { throwIfNoEntry: false })?.mtimeMs;
+  if (written !== undefined && savedAt !== undefined && savedAt >= written) rmSync(journal);
+}
+
+/** What a run did of which the state does not know; none, mostly. */
+export function journalOf(journal: string, env: Readonly<Record<string, string | undefined>>): Entry[] {
+  if (!existsSync(journal)) return [];
+  try {
+    return entriesIn(journal, passphraseIn({ ...process.env, ...env }) ?? "");
+  } catch (error) {
+    throw new UserError(
+      `${journal} tells what a run that was killed did on the hosts, and cannot be read: it is damaged, or was written with another passphrase (the file passphrase beside it, or PULUMI_CONFIG_PASSPHRASE). Put that back; or remove the journal, and run up, which goes on from what it finds on the hosts`,
+      { cause: error },
+    );
+  }
+}
+
+const wrapped = (props: Properties, secret: readonly string[]): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(props).map(([key, value]) =>
+      secret.includes(key) && value !== undefined
+        ? [key, { ...SECRET, plaintext: JSON.stringify(value) }]
+        : [key, value],
+    ),
+  );
+
+interface Ended {
+  urn: string;
+  begin: number;
+  end: number;
+}
+
+/** All that had ended when something began may be what it stands on; what those stand on themselves need not be named. */
+function before(ended: readonly Ended[]): string[] {
+  const latest = Math.max(-1, ...ended.map(({ begin }) => begin));
+  return ended.filter(({ end }) => end > latest).map(({ urn }) => urn);
+}
+
+/** Those on which no other stands: what stands on them stands on all. */
+function topmost(resources: readonly Resource[]): string[] {
+  const stoodOn = new Set(resources.flatMap(({ dependencies = [] }) => dependencies));
+  return resources.filter((resource) => isOurs(resource) && !stoodOn.has(resource.urn)).map(({ urn }) => urn);
+}
+
+const typeOf = (urn: string) => (urn.split("::")[2] ?? "").split("$").at(-1) ?? "";
+const kindOf = (urn: string) => typeOf(urn).split(":").at(-1) ?? "";
+
+/** The one that Pulumi makes by itself for all of ours. */
+function providerIn(resources: Resource[], urn: string): string {
+  const name = urn.split("::").slice(0, 2).join("::");
+  const known = resources.find(({ type }) => type === PROVIDER);
+  const provider = known ?? { urn: `${name}::${PROVIDER}::default`, custom: true, id: randomUUID(), type: PROVIDER };
+  if (!known) resources.push(provider);
+  return `${provider.urn}::${provider.id ?? ""}`;
+}
+
+/** No longer there, for others either. */
+function without(resources: readonly Resource[], gone: string): Resource[] {
+  return resources
+    .filter(({ urn }) => urn !== gone)
+    .map(({ dependencies = [], ...rest }) => ({
+      ...rest,
+      dependencies: dependencies.filter((urn) => urn !== gone),
+      // By which argument it stood on others nobody asks before the next run, which tells it anew.
+      propertyDependencies: {},
+    }));
+}
+
+/** As it was, with what came of it. */
+function changed(was: Resource, { inputs, secret }: Begin, became: Extract<Became, { outs: unknown }>): Resource {
+  const outputs = wrapped(became.outs, secret);
+  // Of an update that failed, Pulumi keeps what was wanted before.
+  if (became.what === "half") return { ...was, outputs, initErrors: [...became.reasons] };
+  return { ...was, inputs: wrapped(inputs, secret), outputs, initErrors: [] };
+}
+
+/**
+ * The state as Pulumi would have written it, had the run not been killed: what ended is as it became, and what had begun is
+ * pending. Its order is that of the run: a resource stands on all that had ended when it began, which holds as well.
+ */
+export function withJournal(state: StackExport, entries: readonly Entry[], salt: string | undefined): StackExport {
+  const { pending_operations: pending = [], ...deployment } = state.deployment;
+  let resources = [...(deployment.resources ?? [])];
+  const roots = topmost(resources);
+  const open = new Map<string, { begin: Begin; at: number; below: string[] }>();
+  const ended: Ended[] = [];
+  const find = (urn: string) => resources.find((resource) => resource.urn === urn);
+  const fresh = ({ urn, inputs, secret }: Begin, below: readonly string[]): Resource => ({
+    urn,
+    custom: true,
+    id: idOf(kindOf(urn), inputs),
+    type: typeOf(urn),
+    inputs: wrapped(inputs, secret),
+    provider: providerIn(resources, urn),
+    dependencies: below.filter((other) => find(other) !== undefined),
+  });
+  for (const [at, entry] of entries.entries()) {
+    if (entry.at === "begin") {
+      open.set(entry.urn, { begin: entry, at, below: [...new Set([...roots, ...before(ended)])] });
+      continue;
+    }
+    const { urn, became } = entry;
+    const begun = open.get(urn);
+    open.delete(urn);
+    if (!begun || became.what === "unchanged") continue;
+    if (became.what === "gone") {
+      resources = without(resources, urn);
+      continue;
+    }
+    const known = find(urn);
+    const now = changed(known ?? fresh(begun.begin, begun.below), begun.begin, became);
+    resources = known ? resources.map((resource) => (resource === known ? now : resource)) : [...resources, now];
+    ended.push({ urn, begin: begun.at, end: at });
+  }
+  const left = [...open.values()].map(({ begin, below }) => ({
+    resource: find(begin.urn) ?? fresh(begin, below),
+    type: OPERATIONS[begin.op],
+  }));
+  const secrets = salt === undefined ? {} : { secrets_providers: { type: "passphrase", state: { salt } } };
+  return { ...state, deployment: { ...secrets, ...deployment, resources, pending_operations: [...pending, ...left] } };
+}
+
+/** Of a stack that has no state yet, only its configuration knows it. */
+export function saltIn(config: string): string | undefined {
+  if (!existsSync(config)) return undefined;
+  const { encryptionsalt: salt } = (parse(readFileSync(config, "utf8")) ?? {}) as { encryptionsalt?: string };
+  return salt;
+}

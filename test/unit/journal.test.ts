@@ -1,0 +1,235 @@
+import assert from "node:assert/strict";
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, beforeEach, describe, test } from "node:test";
+import { z } from "zod";
+import { dropJournal, journalOf, withJournal } from "../../cli/journal.js";
+import { settlePending } from "../../cli/pending.js";
+import { define, type Definition } from "../../provider/definition";
+import type { DynamicProvider } from "../../provider/dynamic";
+import { type Entry, entriesIn, journaled } from "../../provider/journal";
+import { HalfMade, type Inputs } from "../../provider/lifecycle";
+
+const folder = mkdtempSync(join(tmpdir(), "kubexm-journal-"));
+const path = join(folder, "journal");
+const env = { KUBEXM_JOURNAL: path, PULUMI_CONFIG_PASSPHRASE: "pass" };
+after(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(() => rmSync(path, { force: true }));
+
+const urnOf = (name: string, kind = "Thing") =>
+  `urn:pulumi:s::kubexm::kubexm:index:Cluster$pulumi-nodejs:dynamic/kubexm:${kind}::${name}`;
+const inputsOf = (name: string, more: Inputs = {}): Inputs => ({
+  host: { name: "h1" },
+  resource: { name, urn: urnOf(name) },
+  ...more,
+});
+
+describe("a provider with a journal", () => {
+  const thing: Definition = { kind: "Thing", about: "", args: z.object({}), secrets: ["token"], steps: () => [] };
+  define(thing);
+  const failing = (error: Error) => () => Promise.reject(error);
+  const base: DynamicProvider = {
+    check: (_, news) => Promise.resolve({ inputs: news, failures: [] }),
+    diff: () => Promise.resolve({}),
+    create: (inputs) => Promise.resolve({ id: "i", outs: { ...inputs, drift: [] } }),
+    read: (id, props) => Promise.resolve({ id, props }),
+    update: (_id, _olds, news) => Promise.resolve({ outs: news }),
+    delete: () => Promise.resolve(),
+  };
+  const half = new HalfMade("i", { half: true }, new Error("the disk is full"));
+  const inputs = inputsOf("a");
+  const told = (op: string, became: object) => [
+    { at: "begin", op, urn: urnOf("a"), inputs, secret: ["revealed", "token"] },
+    { at: "end", urn: urnOf("a"), became },
+  ];
+  type Use = (provider: DynamicProvider) => Promise<unknown>;
+  const create: Use = (provider) => provider.create(inputs);
+  const update: Use = (provider) => provider.update("i", { old: true }, inputs);
+  const cases: readonly [string, Partial<DynamicProvider>, Use, object[]][] = [
+    ["a create", {}, create, told("create", { what: "made", id: "i", outs: { ...inputs, drift: [] } })],
+    [
+      "a create that comes half way",
+      { create: failing(half) },
+      create,
+      told("create", { what: "half", id: "i", outs: { half: true }, reasons: ["the disk is full"] }),
+    ],
+    ["a create that does nothing", { create: failing(new Error("no")) }, create, told("create", { what: "unchanged" })],
+    ["an update", {}, update, told("update", { what: "made", outs: inputs })],
+    ["a delete", {}, (provider) => provider.delete("i", inputs), told("delete", { what: "gone" })],
+    ["a look", {}, (provider) => provider.read("i", inputs), []],
+  ];
+  for (const [what, more, use, entries] of cases)
+    test(`tells of ${what}`, async () => {
+      await use(journaled("Thing", { ...base, ...more }, env)).catch(() => undefined);
+      assert.deepEqual(existsSync(path) ? entriesIn(path, "pass") : [], entries);
+    });
+
+  test("has nothing in clear, and can be read with its passphrase only", async () => {
+    const provider = journaled("Thing", base, env);
+    await provider.create(inputsOf("a", { token: "canary", host: { name: "h1", password: "canary" } }));
+    assert.doesNotMatch(readFileSync(path, "latin1"), /canary|"urn"/);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    const [begin] = entriesIn(path, "pass");
+    assert.deepEqual(begin?.at === "begin" && begin.secret, ["revealed", "token", "host"]);
+    assert.throws(() => journalOf(path, { PULUMI_CONFIG_PASSPHRASE: "other" }), /another passphrase/);
+  });
+  test("whose last line is cut off has not begun with that", async () => {
+    await create(journaled("Thing", base, env));
+    appendFileSync(path, readFileSync(path, "utf8").slice(0, 40));
+    assert.equal(entriesIn(path, "pass").length, 2);
+  });
+  test("that cannot be written touches no host", async () => {
+    let touched = false;
+    const create = () => Promise.resolve({ id: "i", outs: { touched: (touched = true) } });
+    const nowhere = { ...env, KUBEXM_JOURNAL: join(folder, "no", "journal") };
+    await assert.rejects(journaled("Thing", { ...base, create }, nowhere).create(inputs), /ENOENT/);
+    assert.equal(touched, false);
+  });
+  test("is none where the run wants none", async () => {
+    await create(journaled("Thing", base, { PULUMI_CONFIG_PASSPHRASE: "pass" }));
+    assert.equal(existsSync(path), false);
+  });
+});
+
+describe("the state of a run that was killed", () => {
+  const begin = (op: "create" | "update" | "delete", name: string, more: Inputs = {}): Entry => ({
+    at: "begin",
+    op,
+    urn: urnOf(name),
+    inputs: inputsOf(name, more),
+    secret: ["token"],
+  });
+  const made = (name: string, outs: Inputs = {}): Entry => ({
+    at: "end",
+    urn: urnOf(name),
+    became: { what: "made", outs: { ...inputsOf(name), ...outs } },
+  });
+  const end = (name: string, what: "gone" | "unchanged"): Entry => ({ at: "end", urn: urnOf(name), became: { what } });
+  const provider = { urn: "p", custom: true, id: "1", type: "pulumi:providers:pulumi-nodejs" };
+  const there = (name: string, dependencies: string[] = []) => ({
+    urn: urnOf(name),
+    custom: true,
+    id: `h1/Thing/${name}`,
+    type: "pulumi-nodejs:dynamic/kubexm:Thing",
+    inputs: inputsOf(name),
+    outputs: inputsOf(name),
+    provider: "p::1",
+    dependencies: dependencies.map((other) => urnOf(other)),
+    propertyDependencies: {},
+  });
+  const after = (resources: object[], entries: readonly Entry[]) =>
+    settlePending(withJournal({ deployment: { resources: resources as never } }, entries, "salt")).deployment;
+  /** Names, with what they stand on and how they are. */
+  const brief = (resources: object[], entries: readonly Entry[]) =>
+    (after(resources, entries).resources ?? [])
+      .filter(({ type }) => type.endsWith("Thing"))
+      .map(({ urn, dependencies = [], outputs = {}, initErrors = [] }) => {
+        const names = dependencies.map((other) => other.split("::").at(-1)).join(",");
+        const marks = ["incomplete", "made", "ending", "new"].filter((key) => outputs[key] === true);
+        return [urn.split("::").at(-1), `<${names}`, ...marks, ...initErrors].join(" ");
+      });
+
+  const cases: readonly [string, object[], readonly Entry[], string[]][] = [
+    ["nothing was done", [there("a")], [], ["a <"]],
+    ["a first one was made", [], [begin("create", "a"), made("a")], ["a <"]],
+    [
+      "what is made stands on all that had ended when it began",
+      [],
+      [
+        begin("create", "a"),
+        begin("create", "b"),
+        made("a"),
+        begin("create", "c"),
+        made("b"),
+        made("c"),
+        begin("create", "d"),
+        made("d"),
+      ],
+      ["a <", "b <", "c <a", "d <b,c"],
+    ],
+    [
+      "and on all that was there before",
+      [provider, there("a"), there("b", ["a"]), there("c")],
+      [begin("create", "d"), made("d")],
+      ["a <", "b <a", "c <", "d <b,c"],
+    ],
+    ["a create did nothing", [], [begin("create", "a"), end("a", "unchanged")], []],
+    ["a create had begun", [], [begin("create", "a")], ["a < incomplete interrupted while creating"]],
+    [
+      "an update came to its end",
+      [provider, there("a")],
+      [begin("update", "a"), made("a", { new: true })],
+      ["a < new"],
+    ],
+    [
+      "an update had begun",
+      [provider, there("a")],
+      [begin("update", "a")],
+      ["a < incomplete made interrupted while updating"],
+    ],
+    [
+      "a delete had begun",
+      [provider, there("a")],
+      [begin("delete", "a")],
+      ["a < incomplete made ending interrupted while deleting"],
+    ],
+    ["one is gone", [provider, there("a"), there("b", ["a"])], [begin("delete", "a"), end("a", "gone")], ["b <"]],
+    [
+      "one is replaced",
+      [provider, there("a"), there("b")],
+      [begin("delete", "a"), end("a", "gone"), begin("create", "a"), made("a", { new: true })],
+      ["b <", "a <b new"],
+    ],
+    [
+      "one came half way",
+      [],
+      [
+        begin("create", "a"),
+        {
+          at: "end",
+          urn: urnOf("a"),
+          became: { what: "half", id: "i", outs: { incomplete: true }, reasons: ["full"] },
+        },
+      ],
+      ["a < incomplete full"],
+    ],
+  ];
+  for (const [what, resources, entries, told] of cases)
+    test(`is as it would have been: ${what}`, () => assert.deepEqual(brief(resources, entries), told));
+
+  test("has its secrets marked for Pulumi to encrypt, and what a first run lacks: its provider and its salt", () => {
+    const { resources = [], secrets_providers: secrets } = after(
+      [],
+      [begin("create", "a", { token: "canary" }), made("a", { token: "canary" })],
+    );
+    const [one, two] = resources;
+    assert.ok(one && two);
+    assert.equal(two["provider"], `${one.urn}::${one.id}`);
+    assert.equal(one.type, "pulumi:providers:pulumi-nodejs");
+    for (const props of [two.inputs, two.outputs])
+      assert.equal((props?.["token"] as { plaintext?: string }).plaintext, '"canary"');
+    assert.deepEqual(secrets, { type: "passphrase", state: { salt: "salt" } });
+  });
+});
+
+for (const [what, savedAt, stays] of [
+  ["of a run whose end the state knows goes", 2_000, false],
+  ["written later than the state stays", 500, true],
+  ["of a stack without a state stays", undefined, true],
+] as const)
+  test(`a journal ${what}`, () => {
+    writeFileSync(path, "");
+    utimesSync(path, 1, 1);
+    dropJournal(path, savedAt);
+    assert.equal(existsSync(path), stays);
+  });
