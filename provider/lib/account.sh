@@ -24,6 +24,8 @@ undo_group() { # NAME
 sweep_account_locks() { # what a program that was killed, or a power cut, left of its lock on a list of accounts
   for file in /etc/passwd.[0-9]* /etc/shadow.[0-9]* /etc/group.[0-9]* /etc/gshadow.[0-9]*; do
     case ${file##*.} in *[!0-9]*) continue ;; esac
+    # It holds the number by which it is called, or nothing yet: a list that somebody keeps under a date is none.
+    if [ -s "$file" ] && ! says "$file" "${file##*.}"; then continue; fi
     # Since the boot the number may be another program's.
     if [ -f "$file" ] && { [ ! -d "/proc/${file##*.}" ] || [ "$file" -ot /run/systemd/system ]; }; then rm -f -- "$file"; fi
   done

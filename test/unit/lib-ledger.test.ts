@@ -176,9 +176,10 @@ describe("mounts below a data folder", () => {
 
 test("locks on the lists of accounts that a killed program left go, those of living ones and all else stay", () => {
   const mine = `etc/passwd.${process.pid}`;
-  const left = { "etc/group.4194305": "4194305", "etc/gshadow.4194305": "4194305" };
-  const others = { [mine]: "", "etc/group.old": "", "etc/passwd.1a": "" };
+  const left = { "etc/group.4194305": "4194305\0", "etc/gshadow.4194305": "4194305", "etc/shadow.4194305": "" };
+  const copy = "etc/passwd.20240131";
+  const others = { [mine]: "", "etc/group.old": "", "etc/passwd.1a": "", [copy]: "root:x:0:0::/root:/bin/sh\n" };
   const { run, list } = host({ ...left, ...others });
   ok(run("dash", "sweep_account_locks"));
-  assert.deepEqual(list("etc"), ["group.old", "passwd.1a", mine.slice(4)].sort());
+  assert.deepEqual(list("etc"), ["group.old", "passwd.1a", copy.slice(4), mine.slice(4)].sort());
 });
