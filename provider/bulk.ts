@@ -19,7 +19,8 @@ const unescape = (name: string) =>
 function readPaths(answer: readonly string[], names: readonly string[]): State[] {
   const found = new Map<string, Record<string, string>>();
   for (const line of answer) {
-    const meta = /^meta ([0-9a-f]+) (\d+) (\S+) (\S+) (.*)$/.exec(line);
+    // A directory service may have a group "domain users".
+    const meta = /^meta ([0-9a-f]+) (\d+) ([^/]*)\/([^/]*) (\/.*)$/.exec(line);
     const sum = meta ? null : sumLine.exec(line);
     if (meta) {
       const [, raw = "0", mode = "", owner = "", group = "", name = ""] = meta;

@@ -5,7 +5,7 @@ bulk_path() { # PATH…: only of what exists, so that any complaint is a real on
     if [ -e "$path" ] || [ -L "$path" ]; then set -- "$@" "$path"; fi
   done
   [ $# -gt 0 ] || return 0
-  stat -c 'meta %f %a %U %G %n' -- "$@" || return 1
+  stat -c 'meta %f %a %U/%G %n' -- "$@" || return 1
   for path in "$@"; do
     shift
     if [ -f "$path" ] && [ ! -L "$path" ]; then set -- "$@" "$path"; fi

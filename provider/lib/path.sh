@@ -7,12 +7,12 @@ learn_paths() { # PATH…: what look_path is to say of several, by two programs 
 look_path() { # PATH
   if [ -L "$1" ]; then kv type symlink && kv target "$(readlink -- "$1")"; return; fi
   if [ ! -e "$1" ]; then kv type absent; return; fi
-  # Lines of bulk_path: meta TYPE MODE OWNER GROUP PATH, and for a file SUM  PATH.
+  # Lines of bulk_path: meta TYPE MODE OWNER/GROUP PATH, and for a file SUM  PATH.
   case $learned in
     *" $1$nl"*)
       row=${learned%%" $1$nl"*} row=${row##*"$nl"} && sum=${learned%%"  $1$nl"*} sum=${sum##*"$nl"}
-      owner=${row% *} owner=${owner##* } mode=${row% * *}
-      meta="mode=${mode##* }${nl}owner=$owner${nl}group=${row##* }"
+      row=${row#meta * } owner=${row#* }
+      meta="mode=${row%% *}${nl}owner=${owner%%/*}${nl}group=${owner#*/}"
       ;;
     *) meta=$(stat -c "mode=%a${nl}owner=%U${nl}group=%G" -- "$1") && sum= || return 1 ;;
   esac

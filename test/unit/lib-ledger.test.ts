@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
+import { bulks } from "../../provider/bulk";
 import { libHost, type LibHost } from "../harness/lib-host";
 
 const hosts: LibHost[] = [];
@@ -182,4 +183,22 @@ test("locks on the lists of accounts that a killed program left go, those of liv
   const { run, list } = host({ ...left, ...others });
   ok(run("dash", "sweep_account_locks"));
   assert.deepEqual(list("etc"), ["group.old", "passwd.1a", copy.slice(4), mine.slice(4)].sort());
+});
+
+test("what is learned of several paths together is what a look at each says, whatever modes and groups there are", () => {
+  const { run } = host({ "etc/it": "theirs\n", "etc/folder/it": "", "etc/empty": "" });
+  // Both words of a group that a directory service may give.
+  const groups = `stat() { command stat "$@" | sed 's:/[^/ ]* /:/domain users /:; s/^group=.*/group=domain users/'; }`;
+  const all = ["it", "empty", "folder", "folder/it", "link", "none"].map((name) => `"$ROOT/etc/${name}"`).join(" ");
+  const { status, stdout } = run(
+    "dash",
+    groups,
+    'cd "$ROOT/etc" && ln -s it link && chmod 4755 it && chmod 1777 folder',
+    `for path in ${all}; do learned=; alone=$(look_path "$path"); learn_paths ${all}; [ "$alone" = "$(look_path "$path")" ] || echo "$path: $alone"; done`,
+  );
+  assert.deepEqual([status, stdout], [0, ""]);
+  const lines = run("dash", groups, 'bulk_path "$ROOT/etc/it"').stdout.split("\n");
+  const name = lines[0]?.split(" ").at(-1) ?? "";
+  const [seen] = bulks.path.read(lines, [name]);
+  assert.equal(seen?.["group"], "domain users");
 });
