@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from "node:crypto";
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, readFileSync, statSync, truncateSync } from "node:fs";
 import { definitionOf, type Definition } from "./definition";
 import type { DynamicProvider } from "./dynamic";
 import { HalfMade, type Inputs } from "./lifecycle";
@@ -46,6 +46,18 @@ function sealed(key: Buffer, salt: Buffer, entry: Entry): string {
   return `${[salt, iv, cipher.getAuthTag(), text].map((part) => part.toString("base64")).join(" ")}\n`;
 }
 
+/** A whole line or none: half of one, as a full disk leaves it, would spoil what is written after it once there is room. */
+function append(path: string, line: string): void {
+  const sizeNow = () => statSync(path, { throwIfNoEntry: false })?.size;
+  const size = sizeNow() ?? 0;
+  try {
+    appendFileSync(path, line, { mode: 0o600 });
+  } catch (error) {
+    if (sizeNow() !== undefined) truncateSync(path, size);
+    throw error;
+  }
+}
+
 type Write = (entry: Entry) => void;
 
 function writer({ KUBEXM_JOURNAL: path, ...env }: Env): Write | undefined {
@@ -53,10 +65,10 @@ function writer({ KUBEXM_JOURNAL: path, ...env }: Env): Write | undefined {
   if (!path || passphrase === undefined) return undefined;
   const salt = randomBytes(16);
   const key = keyOf(passphrase, salt);
-  return (entry) => appendFileSync(path, sealed(key, salt, entry), { mode: 0o600 });
+  return (entry) => append(path, sealed(key, salt, entry));
 }
 
-/** All that a journal holds. A last line that a kill or a full disk cut off says nothing: it had not begun, or is not known to have ended. */
+/** All that a journal holds. A last line that a kill cut off says nothing: it had not begun, or is not known to have ended. */
 export function entriesIn(path: string, passphrase: string): Entry[] {
   const keys = new Map<string, Buffer>();
   const rows = readFileSync(path, "utf8").split("\n");

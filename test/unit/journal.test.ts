@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import {
+import fs, {
   appendFileSync,
   existsSync,
   mkdtempSync,
@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, beforeEach, describe, test } from "node:test";
+import { after, beforeEach, describe, mock, test } from "node:test";
 import { z } from "zod";
 import { dropJournal, journalOf, withJournal } from "../../cli/journal.js";
 import { settlePending } from "../../cli/pending.js";
@@ -87,6 +87,19 @@ describe("a provider with a journal", () => {
     await create(journaled("Thing", base, env));
     appendFileSync(path, readFileSync(path, "utf8").slice(0, 40));
     assert.equal(entriesIn(path, "pass").length, 2);
+  });
+  test("whose line a full disk cut off goes on with the next that there is room for", async () => {
+    const provider = journaled("Thing", base, env);
+    for (const there of [false, true]) {
+      const write = mock.method(fs, "appendFileSync", (file: string, text: string) => {
+        write.mock.restore();
+        fs.appendFileSync(file, text.slice(0, 40));
+        throw Object.assign(new Error("ENOSPC"), { code: "ENOSPC" });
+      });
+      await assert.rejects(create(provider), /ENOSPC/);
+      await create(provider);
+      assert.equal(entriesIn(path, "pass").length, there ? 4 : 2);
+    }
   });
   test("that cannot be written touches no host", async () => {
     let touched = false;
