@@ -128,10 +128,14 @@ export function withJournal(state: StackExport, entries: readonly Entry[], salt:
     resources = known ? resources.map((resource) => (resource === known ? now : resource)) : [...resources, now];
     ended.push({ urn, begin: begun.at, end: at });
   }
-  const left = [...open.values()].map(({ begin, below }) => ({
-    resource: find(begin.urn) ?? fresh(begin, below),
-    type: OPERATIONS[begin.op],
-  }));
+  // A Pulumi that was stopped at once has told of some itself.
+  const told = new Set(pending.map(({ resource }) => resource.urn));
+  const left = [...open.values()]
+    .filter(({ begin }) => !told.has(begin.urn))
+    .map(({ begin, below }) => ({
+      resource: find(begin.urn) ?? fresh(begin, below),
+      type: OPERATIONS[begin.op],
+    }));
   const secrets = salt === undefined ? {} : { secrets_providers: { type: "passphrase", state: { salt } } };
   return { ...state, deployment: { ...secrets, ...deployment, resources, pending_operations: [...pending, ...left] } };
 }

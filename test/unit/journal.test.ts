@@ -220,6 +220,13 @@ describe("the state of a run that was killed", () => {
   for (const [what, resources, entries, told] of cases)
     test(`is as it would have been: ${what}`, () => assert.deepEqual(brief(resources, entries), told));
 
+  test("has one that Pulumi tells of, too, once", () => {
+    const { urn, type, inputs } = there("a");
+    const pending_operations = [{ resource: { urn, type, inputs }, type: "creating" }];
+    const state = withJournal({ deployment: { resources: [], pending_operations } }, [begin("create", "a")], "salt");
+    const ours = settlePending(state).deployment.resources?.filter((resource) => resource.urn === urn);
+    assert.equal(ours?.length, 1);
+  });
   test("has its secrets marked for Pulumi to encrypt, and what a first run lacks: its provider and its salt", () => {
     const { resources = [], secrets_providers: secrets } = after(
       [],
