@@ -70,24 +70,35 @@ function providerIn(resources: Resource[], urn: string): string {
   return `${provider.urn}::${provider.id ?? ""}`;
 }
 
-/** No longer there, for others either. */
-function without(resources: readonly Resource[], gone: string): Resource[] {
+/** What is no longer there, is not there for others either. */
+function without(resources: readonly Resource[], gone: ReadonlySet<string>): Resource[] {
+  if (gone.size === 0) return [...resources];
   return resources
-    .filter(({ urn }) => urn !== gone)
+    .filter(({ urn }) => !gone.has(urn))
     .map(({ dependencies = [], ...rest }) => ({
       ...rest,
-      dependencies: dependencies.filter((urn) => urn !== gone),
+      dependencies: dependencies.filter((urn) => !gone.has(urn)),
       // By which argument it stood on others nobody asks before the next run, which tells it anew.
       propertyDependencies: {},
     }));
 }
 
+/** What Pulumi marks so is gone, to be made anew: of one that is there again, it would only forget it. */
+const replaced = { pendingReplacement: undefined };
+
 /** As it was, with what came of it. */
-function changed(was: Resource, { inputs, secret }: Begin, became: Extract<Became, { outs: unknown }>): Resource {
+function changed(was: Resource, { op, inputs, secret }: Begin, became: Extract<Became, { outs: unknown }>): Resource {
   const outputs = wrapped(became.outs, secret);
+  const initErrors = became.what === "half" ? [...became.reasons] : [];
   // Of an update that failed, Pulumi keeps what was wanted before.
-  if (became.what === "half") return { ...was, outputs, initErrors: [...became.reasons] };
-  return { ...was, inputs: wrapped(inputs, secret), outputs, initErrors: [] };
+  if (became.what === "half" && op === "update") return { ...was, outputs, initErrors };
+  return { ...was, ...replaced, inputs: wrapped(inputs, secret), outputs, initErrors };
+}
+
+/** It went before, and nothing is known yet of what comes in its place. */
+function begunAnew(was: Resource, { inputs, secret }: Begin): Resource {
+  const props = wrapped(inputs, secret);
+  return { ...was, ...replaced, inputs: props, outputs: { ...props, incomplete: true } };
 }
 
 /**
@@ -96,11 +107,20 @@ function changed(was: Resource, { inputs, secret }: Begin, became: Extract<Becam
  */
 export function withJournal(state: StackExport, entries: readonly Entry[], salt: string | undefined): StackExport {
   const { pending_operations: pending = [], ...deployment } = state.deployment;
-  let resources = [...(deployment.resources ?? [])];
+  const resources = [...(deployment.resources ?? [])];
+  const places = new Map(resources.map(({ urn }, place) => [urn, place]));
   const roots = topmost(resources);
+  /** What comes again keeps its place: others still stand on it. */
+  const gone = new Set<string>();
   const open = new Map<string, { begin: Begin; at: number; below: string[] }>();
   const ended: Ended[] = [];
-  const find = (urn: string) => resources.find((resource) => resource.urn === urn);
+  const find = (urn: string) => resources[places.get(urn) ?? -1];
+  const put = (resource: Resource) => {
+    const place = places.get(resource.urn) ?? resources.length;
+    places.set(resource.urn, place);
+    resources[place] = resource;
+    gone.delete(resource.urn);
+  };
   const fresh = ({ urn, inputs, secret }: Begin, below: readonly string[]): Resource => ({
     urn,
     custom: true,
@@ -108,7 +128,7 @@ export function withJournal(state: StackExport, entries: readonly Entry[], salt:
     type: typeOf(urn),
     inputs: wrapped(inputs, secret),
     provider: providerIn(resources, urn),
-    dependencies: below.filter((other) => find(other) !== undefined),
+    dependencies: below.filter((other) => places.has(other)),
   });
   for (const [at, entry] of entries.entries()) {
     if (entry.at === "begin") {
@@ -120,24 +140,34 @@ export function withJournal(state: StackExport, entries: readonly Entry[], salt:
     open.delete(urn);
     if (!begun || became.what === "unchanged") continue;
     if (became.what === "gone") {
-      resources = without(resources, urn);
+      gone.add(urn);
       continue;
     }
-    const known = find(urn);
-    const now = changed(known ?? fresh(begun.begin, begun.below), begun.begin, became);
-    resources = known ? resources.map((resource) => (resource === known ? now : resource)) : [...resources, now];
+    put(changed(find(urn) ?? fresh(begun.begin, begun.below), begun.begin, became));
     ended.push({ urn, begin: begun.at, end: at });
+  }
+  for (const { begin } of open.values()) {
+    const was = find(begin.urn);
+    if (was && begin.op === "create") put(begunAnew(was, begin));
   }
   // A Pulumi that was stopped at once has told of some itself.
   const told = new Set(pending.map(({ resource }) => resource.urn));
   const left = [...open.values()]
     .filter(({ begin }) => !told.has(begin.urn))
     .map(({ begin, below }) => ({
-      resource: find(begin.urn) ?? fresh(begin, below),
+      resource: find(begin.urn) ?? fresh(begin, below.filter((urn) => !gone.has(urn))),
       type: OPERATIONS[begin.op],
     }));
   const secrets = salt === undefined ? {} : { secrets_providers: { type: "passphrase", state: { salt } } };
-  return { ...state, deployment: { ...secrets, ...deployment, resources, pending_operations: [...pending, ...left] } };
+  return {
+    ...state,
+    deployment: {
+      ...secrets,
+      ...deployment,
+      resources: without(resources, gone),
+      pending_operations: [...pending, ...left],
+    },
+  };
 }
 
 /** Of a stack that has no state yet, only its configuration knows it. */

@@ -198,10 +198,22 @@ describe("the state of a run that was killed", () => {
     ],
     ["one is gone", [provider, there("a"), there("b", ["a"])], [begin("delete", "a"), end("a", "gone")], ["b <"]],
     [
-      "one is replaced",
-      [provider, there("a"), there("b")],
+      "one is replaced, and another still stands on it",
+      [provider, there("a"), there("b", ["a"])],
       [begin("delete", "a"), end("a", "gone"), begin("create", "a"), made("a", { new: true })],
-      ["b <", "a <b new"],
+      ["a < new", "b <a"],
+    ],
+    [
+      "one was to be replaced, and is half there",
+      [provider, there("a"), there("b", ["a"])],
+      [begin("delete", "a"), end("a", "gone"), begin("create", "a")],
+      ["a < incomplete interrupted while creating", "b <a"],
+    ],
+    [
+      "one that was to be replaced is gone only",
+      [provider, there("a"), there("b", ["a"])],
+      [begin("delete", "a"), end("a", "gone"), begin("create", "c")],
+      ["b <", "c <b incomplete interrupted while creating"],
     ],
     [
       "one came half way",
@@ -220,6 +232,14 @@ describe("the state of a run that was killed", () => {
   for (const [what, resources, entries, told] of cases)
     test(`is as it would have been: ${what}`, () => assert.deepEqual(brief(resources, entries), told));
 
+  for (const [what, entries] of [
+    ["came again", [begin("create", "a"), made("a")]],
+    ["was about to come again", [begin("create", "a")]],
+  ] as const)
+    test(`has what an earlier run had only taken away, to replace it, and ${what}`, () => {
+      const [, one] = after([provider, { ...there("a"), pendingReplacement: true }], entries).resources ?? [];
+      assert.deepEqual([one?.urn, one?.["pendingReplacement"]], [urnOf("a"), undefined]);
+    });
   test("has one that Pulumi tells of, too, once", () => {
     const { urn, type, inputs } = there("a");
     const pending_operations = [{ resource: { urn, type, inputs }, type: "creating" }];
