@@ -16,7 +16,7 @@ import { pathToFileURL } from "node:url";
 import type { ProjectSettings } from "@pulumi/pulumi/automation";
 import { UserError, codeOf } from "../toolchain/errors.js";
 import { RUN_MARK } from "./stale.js";
-import { holdsSomething, isKnown, stateFile } from "./state-file.js";
+import { holdsSomething, isKnown, shortName, stateFile } from "./state-file.js";
 
 export const PROJECT: ProjectSettings = {
   name: "kubexm",
@@ -46,7 +46,7 @@ export interface Home {
   /** Pulumi's project folder, and the provider's working folder: `kubexm` resolves from it. */
   work: string;
   logs: string;
-  /** What the run at work does, which Pulumi writes into its state at the end. */
+  /** What the run at work does with the stack, which Pulumi writes into its state at the end. */
   journal: string;
 }
 
@@ -62,17 +62,20 @@ const stateIn = (dir: string) => join(dir, "state");
 export function homeOf(cluster: string, file: string, cwd = process.cwd()): Home {
   const here = join(cwd, ".kubexm", cluster);
   const places = [...new Set([here, join(dirname(resolve(cwd, file)), ".kubexm", cluster)])];
-  const stateOf = (place: string) => stateFile(stateIn(place), PROJECT.name, stackOf(cluster));
+  const stack = stackOf(cluster);
+  const stateOf = (place: string) => stateFile(stateIn(place), PROJECT.name, stack);
+  const journalIn = (place: string) => join(place, `journal.${shortName(stack)}`);
   const known = places.filter((place) => isKnown(stateOf(place)));
-  const dir =
-    (known.length > 1 ? known.find((place) => holdsSomething(stateOf(place))) : undefined) ?? known[0] ?? here;
+  // A first run that was killed left a journal, and a state of nothing.
+  const isUsed = (place: string) => existsSync(journalIn(place)) || holdsSomething(stateOf(place));
+  const dir = (known.length > 1 ? known.find(isUsed) : undefined) ?? known[0] ?? here;
   return {
     dir,
     state: stateIn(dir),
     passphrase: join(dir, "passphrase"),
     work: join(dir, "pulumi"),
     logs: join(dir, "logs"),
-    journal: join(dir, "journal"),
+    journal: journalIn(dir),
   };
 }
 

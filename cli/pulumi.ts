@@ -34,14 +34,15 @@ const lockPath = (stack: string) => `organization/${PROJECT.name}/${shortName(st
 const say = (line: string) => console.error(line);
 
 /** Makes the state fit for a run after one that was killed: what still runs of it, its lock, what it left half done. */
-async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: Engine): Promise<void> {
+async function mend(home: Home, { env, state, own }: Backend, stack: string, pulumi: Engine): Promise<void> {
   await endStrays(home.dir, say);
   if (state === undefined) return;
   dropHalfNotes(state);
   clearDeadLocks(state, lockPath(stack)).forEach(say);
   const file = stateFile(state, PROJECT.name, stack);
-  dropJournal(home.journal, savedAt(file));
-  const lost = journalOf(home.journal, env);
+  // One of a run in kubexm's own state waits for the next run there.
+  if (own) dropJournal(home.journal, savedAt(file));
+  const lost = own ? journalOf(home.journal, env) : [];
   if (lost.length === 0 && !mayBePending(file)) return;
   const { stdout } = await pulumi.run(["stack", "export", "--stack", stack], home.work, env);
   const left = JSON.parse(stdout) as StackExport;
@@ -51,7 +52,7 @@ async function mend(home: Home, { env, state }: Backend, stack: string, pulumi: 
   // With properties of the journal in it, until Pulumi has encrypted them.
   const input = JSON.stringify(settlePending(withJournal(left, lost, salt)));
   await pulumi.feed(["stack", "import", "--stack", stack], home.work, env, input);
-  rmSync(home.journal, { force: true });
+  if (own) rmSync(home.journal, { force: true });
   say("a killed run left operations half done; they are taken up again");
 }
 

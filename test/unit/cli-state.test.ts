@@ -270,6 +270,30 @@ for (const [what, here, there, want] of [
     assert.equal(homeOf("c", join(places.there, "cluster.yaml"), dir).dir, join(places[want], ".kubexm", "c"));
   });
 
+test("the home of a cluster whose first run was killed is where that has left its journal", () => {
+  const there = join(dir, "there");
+  for (const folder of [dir, there]) {
+    const file = stateFile(join(folder, ".kubexm", "c", "state"), "kubexm", "c");
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, nothing);
+  }
+  writeFileSync(homeOf("c", "cluster.yaml", there).journal, "");
+  assert.equal(homeOf("c", join(there, "cluster.yaml"), dir).dir, join(there, ".kubexm", "c"));
+});
+
+test("a journal is of one stack only", () => {
+  const journalOf = (stack: string) => {
+    process.env["PULUMI_STACK"] = stack;
+    return homeOf("c", "cluster.yaml", dir).journal;
+  };
+  try {
+    assert.notEqual(journalOf("one"), journalOf("two"));
+    assert.equal(journalOf("organization/kubexm/one"), journalOf("one"));
+  } finally {
+    delete process.env["PULUMI_STACK"];
+  }
+});
+
 const toolEnv = { PULUMI_HOME: "/tool", PATH: "/tool/bin" };
 
 test("without any set-up: a file backend and a passphrase of its own, kept and closed to others", () => {
