@@ -60,12 +60,20 @@ function append(path: string, line: string): void {
 
 type Write = (entry: Entry) => void;
 
+/** One for all kinds of a process: a key takes as long to make as a hundred entries. */
+const writers = new Map<string, Write>();
+
 function writer({ KUBEXM_JOURNAL: path, ...env }: Env): Write | undefined {
   const passphrase = path ? passphraseIn(env) : undefined;
   if (!path || passphrase === undefined) return undefined;
+  const name = JSON.stringify([path, passphrase]);
+  const known = writers.get(name);
+  if (known) return known;
   const salt = randomBytes(16);
   const key = keyOf(passphrase, salt);
-  return (entry) => append(path, sealed(key, salt, entry));
+  const write: Write = (entry) => append(path, sealed(key, salt, entry));
+  writers.set(name, write);
+  return write;
 }
 
 /** All that a journal holds. A last line that a kill cut off says nothing: it had not begun, or is not known to have ended. */
