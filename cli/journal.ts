@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
 import { type Became, type Entry, entriesIn, idOf, isOurs, passphraseIn } from "../resources/provider.js";
 import { UserError } from "../toolchain/errors.js";
 import type { Resource, StackExport } from "./pending.js";
+import { markOf } from "./state-file.js";
 
 const SECRET = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" };
 const PROVIDER = "pulumi:providers:pulumi-nodejs";
@@ -12,15 +13,12 @@ const OPERATIONS = { create: "creating", update: "updating", delete: "deleting" 
 type Properties = Readonly<Record<string, unknown>>;
 type Begin = Extract<Entry, { at: "begin" }>;
 
-/** Pulumi writes the state when all is done: a journal that is older is of a run whose end the state knows. */
-export function dropJournal(journal: string, savedAt: number | undefined): void {
-  const written = statSync(journal, { throwIfNoEntry: false })?.mtimeMs;
-  if (written !== undefined && savedAt !== undefined && savedAt >= written) rmSync(journal);
+/** Named in it is the state from which a run sets out. */
+export function beginJournal(journal: string, state: string): void {
+  writeFileSync(journal, `${markOf(state)}\n`, { mode: 0o600 });
 }
 
-/** What a run did of which the state does not know; none, mostly. */
-export function journalOf(journal: string, env: Readonly<Record<string, string | undefined>>): Entry[] {
-  if (!existsSync(journal)) return [];
+function entriesOf(journal: string, env: Readonly<Record<string, string | undefined>>): Entry[] {
   try {
     return entriesIn(journal, passphraseIn({ ...process.env, ...env }) ?? "");
   } catch (error) {
@@ -28,6 +26,40 @@ export function journalOf(journal: string, env: Readonly<Record<string, string |
       `${journal} tells what a run that was killed did on the hosts, and cannot be read: it is damaged, or was written with another passphrase (the file passphrase beside it, or PULUMI_CONFIG_PASSPHRASE). Put that back; or remove the journal, and run up, which goes on from what it finds on the hosts`,
       { cause: error },
     );
+  }
+}
+
+function unended(entries: readonly Entry[]): Entry[] {
+  const open = new Map<string, Entry>();
+  for (const entry of entries) {
+    if (entry.at === "begin") open.set(entry.urn, entry);
+    else open.delete(entry.urn);
+  }
+  return [...open.values()];
+}
+
+/**
+ * What a run did of which the state does not know; none, mostly. Pulumi writes the state when all is done: then it is another
+ * than the one from which the run set out, and lacks only what has no end, as of a provider that was killed Pulumi takes what
+ * was under way for not begun.
+ */
+export function lostOf(
+  journal: string,
+  state: string,
+  env: Readonly<Record<string, string | undefined>>,
+): readonly Entry[] {
+  if (!existsSync(journal)) return [];
+  const entries = entriesOf(journal, env);
+  const [mark = ""] = readFileSync(journal, "utf8").split("\n", 1);
+  return mark === markOf(state) ? entries : unended(entries);
+}
+
+/** After a run: it goes where the state knows all of it. What cannot be read now, the next run tells. */
+export function endJournal(...[journal, state, env]: Parameters<typeof lostOf>): void {
+  try {
+    if (lostOf(journal, state, env).length === 0) rmSync(journal, { force: true });
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
   }
 }
 

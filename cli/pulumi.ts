@@ -9,14 +9,14 @@ import { claim } from "./claim.js";
 import { type Engine, PulumiError, engine } from "./engine.js";
 import type { PulumiArguments, PulumiVerb } from "./flags.js";
 import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment, stackOf } from "./home.js";
-import { dropJournal, journalOf, saltIn, withJournal } from "./journal.js";
+import { beginJournal, endJournal, lostOf, saltIn, withJournal } from "./journal.js";
 import { kubeconfigPath } from "./kubeconfig.js";
 import { loginAdvice } from "./login.js";
 import type { StackExport } from "./pending.js";
 import { report } from "./report.js";
 import { type Screen, screen } from "./screen.js";
 import { clearDeadLocks, dropHalfNotes, endStrays } from "./stale.js";
-import { isKnown, mayBePending, savedAt, shortName, stateFile } from "./state-file.js";
+import { isKnown, mayBePending, shortName, stateFile } from "./state-file.js";
 import { isPlan, summary } from "./words.js";
 
 export interface Job {
@@ -41,8 +41,7 @@ async function mend(home: Home, { env, state, own }: Backend, stack: string, pul
   clearDeadLocks(state, lockPath(stack)).forEach(say);
   const file = stateFile(state, PROJECT.name, stack);
   // One of a run in kubexm's own state waits for the next run there.
-  if (own) dropJournal(home.journal, savedAt(file));
-  const lost = own ? journalOf(home.journal, env) : [];
+  const lost = own ? lostOf(home.journal, file, env) : [];
   if (lost.length === 0 && !mayBePending(file)) return;
   const { stdout } = await pulumi.run(["stack", "export", "--stack", stack], home.work, env);
   const left = JSON.parse(stdout) as StackExport;
@@ -154,6 +153,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
         >,
       },
     );
+    if (journal) beginJournal(home.journal, stateFile(home.state, PROJECT.name, stack));
     await selected[verb]({
       ...options,
       onEvent: (event: EngineEvent) => {
@@ -184,7 +184,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     else if (counts.failed > 0 && !plan) say(`the same command again goes on from here; log: ${log}`);
     return EXIT[stopped ?? "failed"];
   } finally {
-    if (journal && state !== undefined) dropJournal(home.journal, savedAt(stateFile(state, PROJECT.name, stack)));
+    if (journal) endJournal(home.journal, stateFile(home.state, PROJECT.name, stack), backend.env);
     signals.off();
     release();
   }

@@ -1,4 +1,5 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../toolchain/errors.js";
 
@@ -47,11 +48,12 @@ const isPacked = (file: string) => PACKED.some((end) => existsSync(file + end));
 
 export const isKnown = (file: string) => existsSync(file) || isPacked(file);
 
-/** When it was last written, packed or not. */
-export function savedAt(file: string): number | undefined {
-  const times = ["", ...PACKED].map((end) => statSync(file + end, { throwIfNoEntry: false })?.mtimeMs ?? 0);
-  const last = Math.max(...times);
-  return last === 0 ? undefined : last;
+/** Tells one writing of a state from every other: times do not, as clocks are set and copies are made. */
+export function markOf(file: string): string {
+  const there = ["", ...PACKED].map((end) => file + end).filter((path) => existsSync(path));
+  const sum = createHash("sha256");
+  for (const path of there) sum.update(path.slice(file.length)).update(readFileSync(path));
+  return sum.digest("hex");
 }
 
 /** Whether it is worth the time to ask Pulumi for half-done operations: of a packed state nobody else can tell. */

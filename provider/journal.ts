@@ -76,11 +76,11 @@ function writer({ KUBEXM_JOURNAL: path, ...env }: Env): Write | undefined {
   return write;
 }
 
-/** All that a journal holds. A last line that a kill cut off says nothing: it had not begun, or is not known to have ended. */
+/** All that a journal holds; its first word, by the command, is none of it. A last line that a kill cut off says nothing: it had not begun, or is not known to have ended. */
 export function entriesIn(path: string, passphrase: string): Entry[] {
   const keys = new Map<string, Buffer>();
-  const rows = readFileSync(path, "utf8").split("\n");
-  return rows.slice(0, -1).map((row): Entry => {
+  const rows = readFileSync(path, "utf8").split("\n").slice(0, -1);
+  return rows.slice(rows[0] !== undefined && !rows[0].includes(" ") ? 1 : 0).map((row): Entry => {
     const [salt = "", ...rest] = row.split(" ");
     const key = keys.get(salt) ?? keyOf(passphrase, Buffer.from(salt, "base64"));
     keys.set(salt, key);

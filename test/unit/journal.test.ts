@@ -13,8 +13,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, mock, test } from "node:test";
 import { z } from "zod";
-import { dropJournal, journalOf, withJournal } from "../../cli/journal.js";
+import { beginJournal, endJournal, lostOf, withJournal } from "../../cli/journal.js";
 import { settlePending } from "../../cli/pending.js";
+import { markOf } from "../../cli/state-file.js";
 import { define, type Definition } from "../../provider/definition";
 import type { DynamicProvider } from "../../provider/dynamic";
 import { type Entry, entriesIn, journaled } from "../../provider/journal";
@@ -81,7 +82,10 @@ describe("a provider with a journal", () => {
     assert.equal(statSync(path).mode & 0o777, 0o600);
     const [begin] = entriesIn(path, "pass");
     assert.deepEqual(begin?.at === "begin" && begin.secret, ["revealed", "token", "host"]);
-    assert.throws(() => journalOf(path, { PULUMI_CONFIG_PASSPHRASE: "other" }), /another passphrase/);
+    const other = { PULUMI_CONFIG_PASSPHRASE: "other" };
+    assert.throws(() => lostOf(path, "", other), /another passphrase/);
+    endJournal(path, "", other);
+    assert.equal(existsSync(path), true);
   });
   test("whose last line is cut off has not begun with that", async () => {
     await create(journaled("Thing", base, env));
@@ -262,14 +266,52 @@ describe("the state of a run that was killed", () => {
   });
 });
 
-for (const [what, savedAt, stays] of [
-  ["of a run whose end the state knows goes", 2_000, false],
-  ["written later than the state stays", 500, true],
-  ["of a stack without a state stays", undefined, true],
-] as const)
-  test(`a journal ${what}`, () => {
-    writeFileSync(path, "");
+describe("what a state lacks of a run", () => {
+  const state = join(folder, "state.json");
+  const a = inputsOf("a");
+  const thing: Definition = { kind: "Run", about: "", args: z.object({}), steps: () => [] };
+  define(thing);
+  /** A run that makes `a` and, where it is killed, does not come to the end of `b`. */
+  async function run(killed: boolean): Promise<void> {
+    writeFileSync(state, "before");
+    beginJournal(path, state);
+    const make = ({ resource }: Inputs) =>
+      killed && (resource as { name: string }).name === "b"
+        ? new Promise<never>(() => undefined)
+        : Promise.resolve({ id: "i", outs: a });
+    const provider = journaled("Run", { create: make } as unknown as DynamicProvider, env);
+    const first = provider.create(a);
+    void provider.create(inputsOf("b"));
+    await first;
+  }
+  const names = () =>
+    lostOf(path, state, env).map((entry) => `${entry.at} ${entry.urn.split("::").at(-1)}`);
+
+  test("is all of it, where Pulumi did not come to write the state, whatever the clock says", async () => {
+    await run(true);
     utimesSync(path, 1, 1);
-    dropJournal(path, savedAt);
-    assert.equal(existsSync(path), stays);
+    endJournal(path, state, env);
+    assert.deepEqual(names(), ["begin a", "begin b", "end a"]);
   });
+  test("is what has no end, where it did: Pulumi takes what a killed provider was at for not begun", async () => {
+    await run(true);
+    writeFileSync(state, "after");
+    endJournal(path, state, env);
+    assert.deepEqual(names(), ["begin b"]);
+  });
+  test("is nothing, where the run came to its end: the journal goes", async () => {
+    await run(false);
+    writeFileSync(state, "after");
+    endJournal(path, state, env);
+    assert.equal(existsSync(path), false);
+  });
+  test("of a packed state is told in the same way", () => {
+    const packed = join(folder, "packed.json");
+    const marks = ["before", "after", "after"].map((text) => {
+      writeFileSync(`${packed}.gz`, text);
+      return markOf(packed);
+    });
+    assert.notEqual(marks[0], marks[1]);
+    assert.equal(marks[1], marks[2]);
+  });
+});
