@@ -122,8 +122,12 @@ undo_dir() { # PATH
     if [ -d "$1" ] && ! rmdir -- "$1" 2>/dev/null; then note "kept $1: it is not empty"; fi
   else chown -- "$(was owner):$(was group)" "$1" && chmod -- "$(was mode)" "$1"; fi
 }
-open_to_all() { # PATH: may everybody on the host read it
-  case $(stat -L -c %a -- "$1") in *[4-7]) ;; *) return 1 ;; esac
+open_to_all() { # PATH: may everybody on the host read it, and come to where it is
+  file=$(readlink -f -- "$1") || return 1
+  case $(stat -c %a -- "$file") in *[4-7]) ;; *) return 1 ;; esac
+  set --
+  while file=${file%/*} && [ -n "$file" ]; do set -- "$@" "$file"; done
+  [ $# -eq 0 ] || ! stat -c %a -- "$@" | grep -q '[0246]$'
 }
 tell_file() { open_to_all "$1" && cat -- "$1"; } # PATH
 read_block() { # PATH BEGIN END: → $inside, $body

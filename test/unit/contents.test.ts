@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, beforeEach, describe, test } from "node:test";
 import { z } from "zod";
 import { define, type Definition } from "../../provider/definition";
@@ -15,6 +15,8 @@ import { fakeHost, type FakeHost } from "../harness/fake-remote";
 import { fakeWorld, inputsFor } from "../harness/thing";
 
 const scratch = mkdtempSync(join(tmpdir(), "kubexm-contents-"));
+// Everybody may read what is in it, unless a test says otherwise.
+chmodSync(scratch, 0o755);
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
 let path = "";
@@ -121,6 +123,15 @@ const hidden: readonly [what: string, wanted: Wanted, put: () => void, asked: bo
     () => {
       writeFileSync(path, "password=x\n");
       chmodSync(path, 0o640);
+    },
+    true,
+  ],
+  [
+    "a file that only some come to",
+    conf("a\n"),
+    () => {
+      writeFileSync(path, "password=x\n");
+      chmodSync(dirname(path), 0o750);
     },
     true,
   ],
