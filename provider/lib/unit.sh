@@ -38,7 +38,7 @@ started_since() { # SHOWN KEY…: others started it with what we made; both time
   shift
   for key in "$@"; do
     when=
-    while IFS= read -r row; do case $row in when=*) when=${row#when=} ;; esac done <"$L/$key/made" 2>/dev/null
+    while IFS= read -r row; do case $row in when=*) when=${row#when=} ;; esac done 2>/dev/null <"$L/$key/made"
     [ -n "$when" ] && [ "${began:-0}" -gt "$when" ] || return 1
   done
 }
