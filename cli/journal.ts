@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { type Became, type Entry, entriesIn, idOf, isOurs, passphraseIn } from "../resources/provider.js";
 import { UserError } from "../toolchain/errors.js";
 import type { Resource, StackExport } from "./pending.js";
-import { markOf } from "./state-file.js";
+import { flushState, markOf } from "./state-file.js";
 
 const SECRET = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" };
 const PROVIDER = "pulumi:providers:pulumi-nodejs";
@@ -15,7 +15,7 @@ type Begin = Extract<Entry, { at: "begin" }>;
 
 /** Named in it is the state from which a run sets out. */
 export function beginJournal(journal: string, state: string): void {
-  writeFileSync(journal, `${markOf(state)}\n`, { mode: 0o600 });
+  writeFileSync(journal, `${markOf(state)}\n`, { mode: 0o600, flush: true });
 }
 
 function entriesOf(journal: string, env: Readonly<Record<string, string | undefined>>): Entry[] {
@@ -57,9 +57,12 @@ export function lostOf(
 /** After a run: it goes where the state knows all of it. What cannot be read now, the next run tells. */
 export function endJournal(...[journal, state, env]: Parameters<typeof lostOf>): void {
   try {
-    if (lostOf(journal, state, env).length === 0) rmSync(journal, { force: true });
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
+    if (!existsSync(journal) || lostOf(journal, state, env).length > 0) return;
+    // Pulumi leaves it to the system when that comes to the disk.
+    flushState(state);
+    rmSync(journal);
+  } catch {
+    // It stays.
   }
 }
 

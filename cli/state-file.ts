@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../toolchain/errors.js";
 
@@ -48,12 +48,22 @@ const isPacked = (file: string) => PACKED.some((end) => existsSync(file + end));
 
 export const isKnown = (file: string) => existsSync(file) || isPacked(file);
 
+const filesOf = (file: string) => ["", ...PACKED].map((end) => file + end).filter((path) => existsSync(path));
+
 /** Tells one writing of a state from every other: times do not, as clocks are set and copies are made. */
 export function markOf(file: string): string {
-  const there = ["", ...PACKED].map((end) => file + end).filter((path) => existsSync(path));
   const sum = createHash("sha256");
-  for (const path of there) sum.update(path.slice(file.length)).update(readFileSync(path));
+  for (const path of filesOf(file)) sum.update(path.slice(file.length)).update(readFileSync(path));
   return sum.digest("hex");
+}
+
+/** To the disk, before what else knows of it goes. */
+export function flushState(file: string): void {
+  for (const path of filesOf(file)) {
+    const state = openSync(path, "r");
+    fsyncSync(state);
+    closeSync(state);
+  }
 }
 
 /** Whether it is worth the time to ask Pulumi for half-done operations: of a packed state nobody else can tell. */

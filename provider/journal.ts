@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from "node:crypto";
 import { appendFileSync, readFileSync, statSync, truncateSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { definitionOf, type Definition } from "./definition";
 import type { DynamicProvider } from "./dynamic";
 import { HalfMade, type Inputs } from "./lifecycle";
@@ -58,12 +59,25 @@ function append(path: string, line: string): void {
   }
 }
 
-type Write = (entry: Entry) => void;
+async function flush(path: string): Promise<void> {
+  const file = await open(path, "r");
+  try {
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+}
+
+interface Writer {
+  readonly write: (entry: Entry) => void;
+  /** To the disk, before what is written of happens: a power cut here does not undo it on the host. */
+  readonly flush: () => Promise<void>;
+}
 
 /** One for all kinds of a process: a key takes as long to make as a hundred entries. */
-const writers = new Map<string, Write>();
+const writers = new Map<string, Writer>();
 
-function writer({ KUBEXM_JOURNAL: path, ...env }: Env): Write | undefined {
+function writerOf({ KUBEXM_JOURNAL: path, ...env }: Env): Writer | undefined {
   const passphrase = path ? passphraseIn(env) : undefined;
   if (!path || passphrase === undefined) return undefined;
   const name = JSON.stringify([path, passphrase]);
@@ -71,9 +85,9 @@ function writer({ KUBEXM_JOURNAL: path, ...env }: Env): Write | undefined {
   if (known) return known;
   const salt = randomBytes(16);
   const key = keyOf(passphrase, salt);
-  const write: Write = (entry) => append(path, sealed(key, salt, entry));
-  writers.set(name, write);
-  return write;
+  const made: Writer = { write: (entry) => append(path, sealed(key, salt, entry)), flush: () => flush(path) };
+  writers.set(name, made);
+  return made;
 }
 
 /** All that a journal holds; its first word, by the command, is none of it. A last line that a kill cut off says nothing: it had not begun, or is not known to have ended. */
@@ -115,20 +129,22 @@ function becameOf(error: unknown): Became {
 /** A provider that keeps a journal of what it does, where the run wants one. */
 export function journaled(kind: string, base: DynamicProvider, env: Env = process.env): DynamicProvider {
   const definition = definitionOf(kind);
-  let write: Write | undefined | null = null;
+  let writer: Writer | undefined | null = null;
   async function kept<T>(op: Operation, inputs: Inputs, work: () => Promise<T>, came: (done: T) => Became): Promise<T> {
-    write = write === null ? writer(env) : write;
-    if (!write) return work();
+    writer = writer === null ? writerOf(env) : writer;
+    if (!writer) return work();
+    const journal = writer;
     const urn = urnOf(inputs);
     const end = (became: Became) => {
       try {
-        write?.({ at: "end", urn, became });
+        journal.write({ at: "end", urn, became });
       } catch {
         // Then it counts as one whose end is not known, which the next run looks at.
       }
     };
-    write({ at: "begin", op, urn, inputs, secret: secretIn(definition, inputs) });
+    journal.write({ at: "begin", op, urn, inputs, secret: secretIn(definition, inputs) });
     try {
+      await journal.flush();
       const done = await work();
       end(came(done));
       return done;

@@ -9,6 +9,7 @@ import fs, {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import promises from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, mock, test } from "node:test";
@@ -91,6 +92,19 @@ describe("a provider with a journal", () => {
     await create(journaled("Thing", base, env));
     appendFileSync(path, readFileSync(path, "utf8").slice(0, 40));
     assert.equal(entriesIn(path, "pass").length, 2);
+  });
+  test("has it on the disk that something begins before a host is touched", async () => {
+    const order: string[] = [];
+    const { open } = promises;
+    const watched = mock.method(promises, "open", async (...args: Parameters<typeof open>) => {
+      const file = await open(...args);
+      const { datasync } = file;
+      return Object.assign(file, { datasync: () => datasync.call(file).then(() => order.push("disk")) });
+    });
+    const touch = (inputs: Inputs) => Promise.resolve({ id: "i", outs: { ...inputs, at: order.push("host") } });
+    await create(journaled("Thing", { ...base, create: touch }, env));
+    watched.mock.restore();
+    assert.deepEqual(order, ["disk", "host"]);
   });
   test("whose line a full disk cut off goes on with the next that there is room for", async () => {
     const provider = journaled("Thing", base, env);
@@ -280,9 +294,8 @@ describe("what a state lacks of a run", () => {
         ? new Promise<never>(() => undefined)
         : Promise.resolve({ id: "i", outs: a });
     const provider = journaled("Run", { create: make } as unknown as DynamicProvider, env);
-    const first = provider.create(a);
-    void provider.create(inputsOf("b"));
-    await first;
+    const made = [a, inputsOf("b")].map((inputs) => provider.create(inputs));
+    await Promise.all(killed ? made.slice(0, 1) : made);
   }
   const names = () =>
     lostOf(path, state, env).map((entry) => `${entry.at} ${entry.urn.split("::").at(-1)}`);
