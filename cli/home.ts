@@ -79,6 +79,14 @@ export function homeOf(cluster: string, file: string, cwd = process.cwd()): Home
   };
 }
 
+const UNSETTLED =
+  "a run is at work or was killed, and the state does not know yet what it did; after a kill up or destroy goes on";
+
+/** For those who go by the state alone. */
+export function tellOfJournal({ journal }: Pick<Home, "journal">, tell = (line: string) => console.error(line)): void {
+  if (existsSync(journal)) tell(UNSETTLED);
+}
+
 function link(target: string, path: string): void {
   mkdirSync(dirname(path), { recursive: true });
   try {

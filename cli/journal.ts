@@ -190,7 +190,12 @@ export function withJournal(state: StackExport, entries: readonly Entry[], salt:
   const left = [...open.values()]
     .filter(({ begin }) => !told.has(begin.urn))
     .map(({ begin, below }) => ({
-      resource: find(begin.urn) ?? fresh(begin, below.filter((urn) => !gone.has(urn))),
+      resource:
+        find(begin.urn) ??
+        fresh(
+          begin,
+          below.filter((urn) => !gone.has(urn)),
+        ),
       type: OPERATIONS[begin.op],
     }));
   const secrets = salt === undefined ? {} : { secrets_providers: { type: "passphrase", state: { salt } } };

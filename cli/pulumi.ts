@@ -8,7 +8,7 @@ import { agreed, refuseUnasked } from "./agree.js";
 import { claim } from "./claim.js";
 import { type Engine, PulumiError, engine } from "./engine.js";
 import type { PulumiArguments, PulumiVerb } from "./flags.js";
-import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment, stackOf } from "./home.js";
+import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment, stackOf, tellOfJournal } from "./home.js";
 import { beginJournal, endJournal, lostOf, saltIn, withJournal } from "./journal.js";
 import { kubeconfigPath } from "./kubeconfig.js";
 import { loginAdvice } from "./login.js";
@@ -140,6 +140,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   });
   try {
     if (!plan) await mend(home, backend, stack, pulumi);
+    else if (own) tellOfJournal(home);
     const selected = await LocalWorkspace.selectStack(
       { stackName: stack, projectName: PROJECT.name, program: job.program },
       {

@@ -1,7 +1,7 @@
 import type { Stored } from "../resources/provider.js";
 import { UserError } from "../toolchain/errors.js";
 import { PulumiError, engine } from "./engine.js";
-import { type Home, PROJECT, foreignBackend, homeOf, stackOf } from "./home.js";
+import { type Home, PROJECT, foreignBackend, homeOf, stackOf, tellOfJournal } from "./home.js";
 import { hasSecret } from "./report.js";
 import { nameIn, place } from "./stack.js";
 import { resourcesIn, stateFile } from "./state-file.js";
@@ -52,6 +52,7 @@ export async function storedOf(
 ): Promise<{ home: Home; resources: Stored[] }> {
   const cluster = nameIn(file);
   const [home, stack] = [homeOf(cluster, file), stackOf(cluster)];
+  if (foreignBackend() === undefined) tellOfJournal(home);
   const resources = asTheyLie({ home, stack, unasked }) ?? (await exported(file, cluster));
   // A preview makes an empty one.
   if (resources.length === 0)

@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, mock, test } from "node:test";
 import { z } from "zod";
+import { tellOfJournal } from "../../cli/home.js";
 import { beginJournal, endJournal, lostOf, withJournal } from "../../cli/journal.js";
 import { settlePending } from "../../cli/pending.js";
 import { markOf } from "../../cli/state-file.js";
@@ -297,14 +298,16 @@ describe("what a state lacks of a run", () => {
     const made = [a, inputsOf("b")].map((inputs) => provider.create(inputs));
     await Promise.all(killed ? made.slice(0, 1) : made);
   }
-  const names = () =>
-    lostOf(path, state, env).map((entry) => `${entry.at} ${entry.urn.split("::").at(-1)}`);
+  const names = () => lostOf(path, state, env).map((entry) => `${entry.at} ${entry.urn.split("::").at(-1)}`);
 
   test("is all of it, where Pulumi did not come to write the state, whatever the clock says", async () => {
     await run(true);
     utimesSync(path, 1, 1);
     endJournal(path, state, env);
     assert.deepEqual(names(), ["begin a", "begin b", "end a"]);
+    const told: string[] = [];
+    tellOfJournal({ journal: path }, (line) => told.push(line));
+    assert.match(told.join(), /was killed, and the state does not know/);
   });
   test("is what has no end, where it did: Pulumi takes what a killed provider was at for not begun", async () => {
     await run(true);
@@ -317,6 +320,7 @@ describe("what a state lacks of a run", () => {
     writeFileSync(state, "after");
     endJournal(path, state, env);
     assert.equal(existsSync(path), false);
+    tellOfJournal({ journal: path }, assert.fail);
   });
   test("of a packed state is told in the same way", () => {
     const packed = join(folder, "packed.json");
