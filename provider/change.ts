@@ -85,10 +85,11 @@ export async function change(remote: Remote, work: Work, script: Command, mark: 
         notes.push(told);
         ctx.tell(told);
       } else if (kind === "fail") {
-        // What could not be recorded has not begun.
-        if (words[1] === "record" && step) at.title = step.id;
+        // What could not be recorded has not begun, and what is looked at again is not the last that did.
+        if (["record", "look"].includes(words[1] ?? "") && step) at.title = step.id;
         at.failure = words[1] ?? "?";
-      } else if (kind === "end") {
+      } else if (kind === "seen") at.current = undefined;
+      else if (kind === "end") {
         settle();
         at.complete = true;
       } else if (kind === "look") {

@@ -72,7 +72,7 @@ make_all() { # PATHS(of them, that look_path may learn of together) NUMBER:KEYâ€
 tell_made() { # NUMBER KEY: what look_NUMBER finds now is what we left
   entry=$L/$2
   { made=$("look_$1") && printf '%s\nwhen=%s\n' "$made" "${up%.*}${up#*.}" >"$entry/made"; } || { printf '%s fail %s look\n' "$M" "$1" && exit 1; }
-  printf '%s look 0 %s ours\n%s\n' "$M" "$1" "$made"
+  printf '%s look 0 %s ours\n%s\n%s seen\n' "$M" "$1" "$made" "$M"
 }
 tell_held() { # OWNER WORK STEP [HELD]: begins what is found of the thing whose entry is $entry, with whose the entry is
   held=${4:-none}

@@ -8,6 +8,7 @@ import { after, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../provider/change";
 import { apply, look, revert } from "../../provider/engine";
+import { RemoteError } from "../../provider/errors";
 import type { Holder, Work } from "../../provider/script";
 import { sh } from "../../provider/shell";
 import { command } from "../../provider/steps";
@@ -216,6 +217,16 @@ describe("the ledger", () => {
   test("a step that does not take effect is an error", async () => {
     const vain = { ...marker("x"), make: sh`:` };
     await assert.rejects(converge(work("A", vain)), /made, but did not take effect[\s\S]*wanted done=yes/);
+  });
+  test("a look that fails after things were made together is told of the thing it is of, with its words", async () => {
+    const [one, two, three] = ["one", "two", "three"].map((name) => ({ ...content(name, name), group: "quick" }));
+    assert.ok(one && two && three);
+    const look = sh`[ ! -e ${join(folder, "two")} ] || { echo "no=way to look" >&2; return 1; }; ${two.look}`;
+    await assert.rejects(converge(work("Box-b", one, { ...two, look }, three)), (error) => {
+      assert.ok(error instanceof RemoteError);
+      assert.deepEqual([error.failure.step, error.failure.stderr], ["content two", "no=way to look"]);
+      return true;
+    });
   });
   test("a step that takes too long is ended, and told so", async () => {
     await assert.rejects(
