@@ -47,6 +47,8 @@ enter_prepared() { # all at once, as syncing costs more than what is synced
 make_all() { # PATHS(of them, that look_path may learn of together) NUMBER:KEY…: runs step_NUMBER of each, then tells what they left
   made_paths=$1 left=0
   shift
+  # A time limit ends the step at work; what was made before it is told still.
+  trap : TERM
   for step; do
     printf '%s begin %s\n' "$M" "${step%:*}"
     entry=$L/${step#*:}

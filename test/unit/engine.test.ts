@@ -234,6 +234,14 @@ describe("the ledger", () => {
       /longer than its time limit/,
     );
   });
+  test("what was made together with a step that takes too long is known as ours", async () => {
+    const group = { group: "quick", timeout: 1 };
+    const wanted = work("Box-b", { ...content("one", "ours"), ...group }, { ...marker("x", { make: 20 }), ...group });
+    await assert.rejects(converge(wanted), /longer than its time limit/);
+    writeFileSync(join(folder, "one"), "theirs\n");
+    const notes = await revert(host.remote, "Box-b", false, context());
+    assert.deepEqual(notes, ["kept content one: somebody changed it since"]);
+  });
   test("what a command prints is never taken for ours", async () => {
     const liar = {
       ...marker("x"),
