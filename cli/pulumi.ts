@@ -12,7 +12,7 @@ import { type Backend, type Home, PROJECT, homeOf, prepare, runEnvironment, stac
 import { beginJournal, endJournal, lostOf, saltIn, withJournal } from "./journal.js";
 import { kubeconfigPath } from "./kubeconfig.js";
 import { loginAdvice } from "./login.js";
-import type { StackExport } from "./pending.js";
+import { type StackExport, settlePending } from "./pending.js";
 import { report } from "./report.js";
 import { type Screen, screen } from "./screen.js";
 import { clearDeadLocks, dropHalfNotes, endStrays } from "./stale.js";
@@ -46,7 +46,6 @@ async function mend(home: Home, { env, state, own }: Backend, stack: string, pul
   const { stdout } = await pulumi.run(["stack", "export", "--stack", stack], home.work, env);
   const left = JSON.parse(stdout) as StackExport;
   if (lost.length === 0 && !left.deployment.pending_operations?.length) return;
-  const { settlePending } = await import("./pending.js");
   const salt = saltIn(join(home.work, `Pulumi.${shortName(stack)}.yaml`));
   // With properties of the journal in it, until Pulumi has encrypted them.
   const input = JSON.stringify(settlePending(withJournal(left, lost, salt)));

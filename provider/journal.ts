@@ -23,8 +23,8 @@ export type Entry =
   | { readonly at: "end"; readonly urn: string; readonly became: Became };
 
 export type Became =
-  | { readonly what: "made"; readonly id?: string; readonly outs: Inputs }
-  | { readonly what: "half"; readonly id: string; readonly outs: Inputs; readonly reasons: readonly string[] }
+  | { readonly what: "made"; readonly outs: Inputs }
+  | { readonly what: "half"; readonly outs: Inputs; readonly reasons: readonly string[] }
   | { readonly what: "gone" }
   | { readonly what: "unchanged" };
 
@@ -90,7 +90,10 @@ function writerOf({ KUBEXM_JOURNAL: path, ...env }: Env): Writer | undefined {
   return made;
 }
 
-/** All that a journal holds; its first word, by the command, is none of it. A last line that a kill cut off says nothing: it had not begun, or is not known to have ended. */
+/**
+ * All that a journal holds; its first line, by the command, is none of it. A last line that a kill cut off says nothing: it had
+ * not begun, or is not known to have ended.
+ */
 export function entriesIn(path: string, passphrase: string): Entry[] {
   const keys = new Map<string, Buffer>();
   const rows = readFileSync(path, "utf8").split("\n").slice(0, -1);
@@ -123,7 +126,7 @@ const urnOf = (props: Inputs) => String((props["resource"] as { urn?: unknown } 
 
 function becameOf(error: unknown): Became {
   if (!(error instanceof HalfMade)) return { what: "unchanged" };
-  return { what: "half", id: error.id, outs: error.properties, reasons: error.reasons };
+  return { what: "half", outs: error.properties, reasons: error.reasons };
 }
 
 /** A provider that keeps a journal of what it does, where the run wants one. */
@@ -160,7 +163,7 @@ export function journaled(kind: string, base: DynamicProvider, env: Env = proces
         "create",
         inputs,
         () => base.create(inputs),
-        ({ id, outs }) => ({ what: "made", id, outs }),
+        ({ outs }) => ({ what: "made", outs }),
       ),
     update: (id, olds, news) =>
       kept(

@@ -59,12 +59,12 @@ describe("a provider with a journal", () => {
   const create: Use = (provider) => provider.create(inputs);
   const update: Use = (provider) => provider.update("i", { old: true }, inputs);
   const cases: readonly [string, Partial<DynamicProvider>, Use, object[]][] = [
-    ["a create", {}, create, told("create", { what: "made", id: "i", outs: { ...inputs, drift: [] } })],
+    ["a create", {}, create, told("create", { what: "made", outs: { ...inputs, drift: [] } })],
     [
       "a create that comes half way",
       { create: failing(half) },
       create,
-      told("create", { what: "half", id: "i", outs: { half: true }, reasons: ["the disk is full"] }),
+      told("create", { what: "half", outs: { half: true }, reasons: ["the disk is full"] }),
     ],
     ["a create that does nothing", { create: failing(new Error("no")) }, create, told("create", { what: "unchanged" })],
     ["an update", {}, update, told("update", { what: "made", outs: inputs })],
@@ -242,7 +242,7 @@ describe("the state of a run that was killed", () => {
         {
           at: "end",
           urn: urnOf("a"),
-          became: { what: "half", id: "i", outs: { incomplete: true }, reasons: ["full"] },
+          became: { what: "half", outs: { incomplete: true }, reasons: ["full"] },
         },
       ],
       ["a < incomplete full"],
