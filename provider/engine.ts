@@ -92,6 +92,7 @@ async function lookOnce(remote: Remote, works: readonly Work[], holder?: Holder)
       else if (kind === "error-bulk") failed.push(`the ${w}s`);
       else if (kind === "error") failed.push(works[work]?.steps[Number(s)]?.id ?? "?");
       else if (kind === "look") {
+        delete at.bulk;
         at.current = found[work]?.[Number(s)];
         const heldHere = held[work];
         if (heldHere) heldHere[Number(s)] = rest[0] === "ours" ? "ours" : rest[0] === "others" ? "others" : "none";

@@ -55,13 +55,16 @@ ${held}; look_${name} || m error ${w} ${s} $?`;
   const together = bulkNames(works).map(
     ([kind, names]) => sh`m bulk ${kind}; ${bulks[kind].ask(names)} || m error-bulk ${kind}`,
   );
-  const script = lines(sh`tell_release`, ...parts, ...together);
+  // What is known of units beforehand, other looks need not ask systemd for.
+  const script = lines(sh`tell_release`, ...together, ...parts);
   return lines(head(mark, script), script, sh`m end`);
 }
 
 /** The names to ask for together, each once, by kind. */
 export function bulkNames(works: readonly Work[]): [BulkKind, string[]][] {
-  const wanted = works.flatMap((work) => work.steps.flatMap((step) => step.bulk ?? []));
+  const steps = works.flatMap((work) => work.steps);
+  const units = steps.flatMap((step) => step.units ?? []).map((name) => ({ kind: "unit", name }) as const);
+  const wanted = [...steps.flatMap((step) => step.bulk ?? []), ...units];
   const kinds = Object.keys(bulks).filter((kind): kind is BulkKind => wanted.some((bulk) => bulk.kind === kind));
   return kinds.map((kind) => [kind, [...new Set(wanted.flatMap((bulk) => (bulk.kind === kind ? [bulk.name] : [])))]]);
 }

@@ -36,6 +36,8 @@ export interface Step {
   readonly look: Command;
   /** Says the same as `look`, but can be asked together with others of its kind. */
   readonly bulk?: { readonly kind: BulkKind; readonly name: string };
+  /** Units whose state its look goes by: they are asked for together with those that are bulk. */
+  readonly units?: readonly string[];
   readonly save?: Command;
   /** Exits 0 where it came along with what somebody else wanted: there is no record of it yet, and it is to get one. */
   readonly brought?: Command;

@@ -26,8 +26,9 @@ bulk_parameter() { # PATH…: in a container, only what it may write itself
   done
   [ $# -eq 0 ] || grep -H '' -- "$@"
 }
-bulk_unit() { # NAME…: blocks in the order of the names
-  systemctl show -p LoadState,UnitFileState,ActiveState -- "$@"
+learned_units=
+bulk_unit() { # NAME…: blocks in the order of the names; kept for who else goes by one of them
+  learned_units=$(systemctl show -p Id,LoadState,UnitFileState,ActiveState -- "$@") && printf '%s\n' "$learned_units"
 }
 bulk_package() { # NAME…
   case $(manager) in

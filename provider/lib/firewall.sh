@@ -4,10 +4,9 @@
 
 which_firewall() { # → $fw, with what it lets through already
   [ -z "${fw:-}" ] || return 0
-  # Mostly there is neither, which one question tells.
-  if ! unit_is_known firewalld nftables || ! systemctl is-active -q firewalld nftables; then fw=none
-  elif systemctl is-active -q firewalld; then fw=firewalld
-  else fw=nftables; fi
+  if unit_is_active firewalld; then fw=firewalld
+  elif unit_is_active nftables; then fw=nftables
+  else fw=none; fi
   if [ $fw != firewalld ] && ufw_is_on; then fw=ufw; fi
   if ! read_$fw; then fw= && return 1; fi
 }

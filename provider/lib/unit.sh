@@ -1,11 +1,18 @@
 # systemd units.
-unit_is_known() { # SERVICE…: to see whether one of them has a file costs nothing, to ask systemd does
-  for service; do
-    for place in /etc /run /usr/local/lib /usr/lib /lib; do
-      if [ -e "$place/systemd/system/$service.service" ]; then return 0; fi
-    done
+unit_is_known() { # SERVICE: to see whether it has a file costs nothing, to ask systemd does
+  for place in /etc/systemd /run/systemd /usr/local/lib/systemd /usr/lib/systemd /lib/systemd; do
+    if [ -e "$place/system/$1.service" ]; then return 0; fi
   done
   return 1
+}
+unit_is_active() { # SERVICE: as systemd said before, or says now
+  case $learned_units in
+    *"Id=$1.service$nl"*)
+      block=${learned_units#*"Id=$1.service$nl"} && block=$nl${block%%"$nl$nl"*}$nl
+      case $block in *"${nl}ActiveState=active$nl"*) ;; *) return 1 ;; esac
+      ;;
+    *) unit_is_known "$1" && systemctl is-active -q "$1" ;;
+  esac
 }
 look_unit() { # NAME: states of the unit, and for which configuration it was last started by us
   shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState -- "$1")$nl || return 1

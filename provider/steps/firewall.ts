@@ -20,6 +20,7 @@ export function openings(wanted: readonly string[]): Step[] {
     group: "openings",
     want: { open: "yes" },
     look: sh`look_opening ${opening}`,
+    units: ["firewalld.service", "nftables.service"],
     save: sh`save_opening ${opening}`,
     make: sh`make_openings ${wanted}`,
     undo: sh`undo_opening ${opening}`,

@@ -69,6 +69,7 @@ for word; do
 done`;
 const firewalldOnly = 'case "$*" in "is-active -q firewalld"*) exit 0 ;; is-active*) exit 3 ;; esac';
 const firewalldFiles = {
+  "usr/lib/systemd/system/firewalld.service": "",
   "fw/now.public": "port 22/tcp\nport 30000-32767/tcp\n",
   "fw/later.public": "port 22/tcp\n",
   "fw/now.internal": "",
