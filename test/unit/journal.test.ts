@@ -99,8 +99,8 @@ describe("a provider with a journal", () => {
     const { open } = promises;
     const watched = mock.method(promises, "open", async (...args: Parameters<typeof open>) => {
       const file = await open(...args);
-      const { datasync } = file;
-      return Object.assign(file, { datasync: () => datasync.call(file).then(() => order.push("disk")) });
+      const datasync = file.datasync.bind(file);
+      return Object.assign(file, { datasync: () => datasync().then(() => order.push("disk")) });
     });
     const touch = (inputs: Inputs) => Promise.resolve({ id: "i", outs: { ...inputs, at: order.push("host") } });
     await create(journaled("Thing", { ...base, create: touch }, env));
@@ -320,7 +320,7 @@ describe("what a state lacks of a run", () => {
     writeFileSync(state, "after");
     endJournal(path, state, env);
     assert.equal(existsSync(path), false);
-    tellOfJournal({ journal: path }, assert.fail);
+    tellOfJournal({ journal: path }, (line) => assert.fail(line));
   });
   test("of a packed state is told in the same way", () => {
     const packed = join(folder, "packed.json");
