@@ -329,7 +329,8 @@ test("the kubexm command: a run that was killed with its Pulumi is taken up by t
     const first = spawn(process.execPath, args("up"), { cwd, stdio: "ignore" });
     const over = once(first, "exit");
     // The first line is of the state; the second tells that something has begun.
-    const begun = () => (textIn(home, /^journal\./) ?? "").split("\n").length > 2;
+    const journal = join(home, `journal.${STACK}`);
+    const begun = () => existsSync(journal) && readFileSync(journal, "utf8").split("\n").length > 2;
     const pulumi = await until(() => {
       assert.equal(first.exitCode, null, "the run ended before it could be killed");
       const lock = begun() ? textIn(join(home, "state", ".pulumi", "locks"), /\.json$/) : undefined;
