@@ -4,9 +4,9 @@ import { parse } from "yaml";
 import { type Became, type Entry, entriesIn, idOf, isOurs, passphraseIn } from "../resources/provider.js";
 import { UserError } from "../toolchain/errors.js";
 import type { Resource, StackExport } from "./pending.js";
-import { flushState, markOf } from "./state-file.js";
+import { SECRET_MARK, flushState, markOf } from "./state-file.js";
 
-const SECRET = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" };
+const SECRET = { [SECRET_MARK]: "1b47061264138c4ac30d75fd1eb44270" };
 const PROVIDER = "pulumi:providers:pulumi-nodejs";
 const OPERATIONS = { create: "creating", update: "updating", delete: "deleting" } as const;
 

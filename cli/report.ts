@@ -2,10 +2,10 @@ import type { DiagnosticEvent, EngineEvent, StepEventMetadata } from "@pulumi/pu
 import { isDeepStrictEqual } from "node:util";
 import type { PulumiVerb } from "./flags.js";
 import { type Screen, paint } from "./screen.js";
+import { SECRET_MARK } from "./state-file.js";
 import { type Counts, FOUND, OPS, noCounts, seconds } from "./words.js";
 
 const STACK = "pulumi:pulumi:Stack";
-const SECRET_MARK = "4dabf18193072939515e22adb298388d";
 /** Said of our own tool folder, which is on PATH on purpose. */
 const NOISE = /^using pulumi-resource-\S+ from \$PATH/;
 const INDENT = "      ";

@@ -3,6 +3,9 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync } from "node:f
 import { join } from "node:path";
 import { UserError } from "../toolchain/errors.js";
 
+/** By which Pulumi knows a secret among properties. */
+export const SECRET_MARK = "4dabf18193072939515e22adb298388d";
+
 /** Pulumi packs its files when the user asks it to (PULUMI_DIY_BACKEND_GZIP). */
 const PACKED = [".gz", ".zst"];
 

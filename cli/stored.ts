@@ -4,15 +4,13 @@ import { PulumiError, engine } from "./engine.js";
 import { type Home, PROJECT, foreignBackend, homeOf, stackOf, tellOfJournal } from "./home.js";
 import { hasSecret } from "./report.js";
 import { nameIn, place } from "./stack.js";
-import { resourcesIn, stateFile } from "./state-file.js";
-
-const SECRET_KEY = "4dabf18193072939515e22adb298388d";
+import { SECRET_MARK, resourcesIn, stateFile } from "./state-file.js";
 
 /** An exported secret is wrapped; its value is JSON text. */
 function unwrap(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(unwrap);
   if (typeof value !== "object" || value === null) return value;
-  if (SECRET_KEY in value && "plaintext" in value) return JSON.parse(String(value.plaintext)) as unknown;
+  if (SECRET_MARK in value && "plaintext" in value) return JSON.parse(String(value.plaintext)) as unknown;
   return plain(value as Record<string, unknown>);
 }
 
