@@ -4,6 +4,7 @@ import { parse } from "yaml";
 import { type Became, type Entry, entriesIn, idOf, isOurs, passphraseIn } from "../resources/provider.js";
 import { UserError } from "../toolchain/errors.js";
 import type { Resource, StackExport } from "./pending.js";
+import { kindOf } from "./report.js";
 import { SECRET_MARK, flushState, markOf } from "./state-file.js";
 
 const SECRET = { [SECRET_MARK]: "1b47061264138c4ac30d75fd1eb44270" };
@@ -94,7 +95,6 @@ function topmost(resources: readonly Resource[]): string[] {
 }
 
 const typeOf = (urn: string) => (urn.split("::")[2] ?? "").split("$").at(-1) ?? "";
-const kindOf = (urn: string) => typeOf(urn).split(":").at(-1) ?? "";
 
 /** The one that Pulumi makes by itself for all of ours. */
 function providerIn(resources: Resource[], urn: string): string {
@@ -159,7 +159,7 @@ export function withJournal(state: StackExport, entries: readonly Entry[], salt:
   const fresh = ({ urn, inputs, secret }: Begin, below: readonly string[]): Resource => ({
     urn,
     custom: true,
-    id: idOf(kindOf(urn), inputs),
+    id: idOf(kindOf(typeOf(urn)), inputs),
     type: typeOf(urn),
     inputs: wrapped(inputs, secret),
     provider: providerIn(resources, urn),
