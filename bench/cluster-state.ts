@@ -9,7 +9,7 @@ interface Condition {
 
 interface Thing {
   kind: string;
-  metadata: { name: string; namespace?: string; labels?: Record<string, string> };
+  metadata: { name: string; namespace?: string; labels?: Record<string, string>; deletionTimestamp?: string };
   spec: { taints?: { key: string; effect: string }[]; containers?: { image: string }[] };
   status: {
     conditions?: Condition[];
@@ -48,7 +48,8 @@ const podLine = (pod: Thing) =>
 export function stateIn(json: string): ClusterState {
   const { items } = JSON.parse(json) as { items: Thing[] };
   const nodes = items.filter(({ kind }) => kind === "Node");
-  const pods = items.filter(({ kind }) => kind === "Pod");
+  // One that is on its way out has been replaced already.
+  const pods = items.filter(({ kind, metadata }) => kind === "Pod" && metadata.deletionTimestamp === undefined);
   return {
     lines: [...nodes.map(nodeLine).sort(), ...pods.map(podLine).sort()],
     nodesReadyMs: last(nodes),

@@ -34,9 +34,13 @@ function contentScript(steps: readonly Step[]): Command {
   return lines(libFor(lines(...pieces)), ...pieces);
 }
 
-/** What a terminal would act on, or nobody would see, is spelt out. */
-const visible = (row: string) =>
-  row.replaceAll(/[^\P{Cc}\t]/gu, (sign) => `\\x${sign.charCodeAt(0).toString(16).padStart(2, "0")}`);
+function spelt(sign: string): string {
+  const code = (sign.codePointAt(0) ?? 0).toString(16);
+  return code.length > 2 ? `\\u{${code}}` : `\\x${code.padStart(2, "0")}`;
+}
+
+/** What a terminal would act on, turns the order of what is read, or nobody would see, is spelt out. */
+const visible = (row: string) => row.replaceAll(/[\p{Cf}\p{Zl}\p{Zp}]|[^\P{Cc}\t]/gu, spelt);
 
 const narrow = (row: string) => (row.length > WIDTH ? `${row.slice(0, WIDTH)}…` : row);
 

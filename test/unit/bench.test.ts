@@ -245,8 +245,14 @@ const pod = (name: string, label: string, status: string, readySeconds: number) 
   status: { conditions: [condition("Ready", status, readySeconds)] },
 });
 
+const leaving = <T extends { metadata: object }>(thing: T) => ({
+  ...thing,
+  metadata: { ...thing.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
+});
+
 test("a cluster's lines say what it is, and not what is otherwise every time", () => {
   const items = [
+    leaving(pod("coredns-w", "kube-dns", "True", 60)),
     node("w1", 7),
     node("m1", 5),
     pod("coredns-x", "kube-dns", "True", 9),

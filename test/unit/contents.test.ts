@@ -59,6 +59,12 @@ const shown: readonly [what: string, wanted: Wanted, there: string, lines: reado
     "a",
     ["@@ -1,1 +1,1 @@", "-a", "\\ No newline at end of file", "+a"],
   ],
+  [
+    "signs that turn the order of what is read, or that nobody sees",
+    conf("a\n"),
+    "a\u202eb\u{e0001}\ufeff\n",
+    ["@@ -1,1 +1,1 @@", "-a\\u{202e}b\\u{e0001}\\u{feff}", "+a"],
+  ],
   ["line ends of another system", conf("a\n"), "a\r\n", ["@@ -1,1 +1,1 @@", "-a\\x0d", "+a"]],
   [
     "what a terminal would act on",
