@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import PQueue from "p-queue";
 import { ask } from "./ask";
 import { bulks } from "./bulk";
@@ -161,12 +162,12 @@ async function sendBodies(remote: Remote, owner: string, steps: readonly Step[],
   await Promise.all(all.flatMap(({ ready }) => (ready ? [ready(ctx.tell)] : [])));
   await Promise.all(
     [...bodies.values()].map(async (body) => {
-      const bytes = await body.size();
+      const { size: bytes } = await stat(body.path);
       const since = Date.now();
       ctx.tell(`upload ${(bytes / 1e6).toFixed(1)} MB`);
       await remote.upload({
         to: `${staging}/${owner}/${body.sha256}`,
-        source: body.open,
+        path: body.path,
         bytes,
         sha256: body.sha256,
         ...(ctx.signal && { signal: ctx.signal }),

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import type { Readable } from "node:stream";
 import type { Ask } from "./ask";
 import type { Command } from "./shell";
 
@@ -9,12 +8,11 @@ export type BulkKind = "path" | "unit" | "package" | "sysctl" | "parameter";
 /** What was seen on, or is wanted of, one thing: a few short words by name. */
 export type State = Readonly<Record<string, string>>;
 
-/** Content that travels apart from the script: streamed, checked by sha256 on the host, then used by `make`. */
-export interface Body {
+/** A file of this machine that travels apart from the script: streamed, checked by sha256 on the host, then used by `make`. */
+export interface LocalFile {
+  readonly path: string;
   readonly sha256: string;
-  readonly open: () => Readable;
-  readonly size: () => Promise<number>;
-  /** Called before the other two, and only when a host needs the content: brings it to this machine. */
+  /** Brings it there; called only when a host needs it. */
   readonly ready?: (tell: (text: string) => void) => Promise<void>;
 }
 
@@ -49,7 +47,7 @@ export interface Step {
   readonly keepIfChanged?: readonly string[];
   /** What else is done when theirs is kept, e.g. to leave the original beside it; ends with `;`. */
   readonly onKept?: Command;
-  readonly bodies?: readonly Body[];
+  readonly bodies?: readonly LocalFile[];
   /** What another host is asked for just before `make`, given what the look found; `make` has the answer in `$answer`. */
   readonly ask?: (found: State) => Ask;
   /** A name: components that say they go by it are made again in the same run, as what they stand on is a new one. */

@@ -1,4 +1,3 @@
-import type { Readable } from "node:stream";
 import type { Command } from "../shell";
 
 export interface RunOptions {
@@ -25,7 +24,8 @@ export interface RunResult {
 export interface Upload {
   /** Where the checked content ends up; a folder that is missing is made, for root only. Written beside, checked, then renamed. */
   to: string;
-  source: Buffer | (() => Readable);
+  /** Of the file here, and its length. */
+  path: string;
   bytes: number;
   sha256: string;
   timeout?: number;

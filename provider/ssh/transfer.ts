@@ -1,11 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { open, stat, type FileHandle } from "node:fs/promises";
 import { posix } from "node:path";
+import { pipeline } from "node:stream/promises";
 import PQueue from "p-queue";
 import type { ClientChannel } from "ssh2";
 import { RemoteError, UserError } from "../errors";
 import { sh, type Command } from "../shell";
 import { judged, knowElevation, perform, run, SHELL_SETUP, type Job, type Seat } from "./exec";
-import { failure } from "./failure";
+import { failure, textOf } from "./failure";
 import { roundTrip } from "./link";
 import type { Upload } from "./remote";
 
@@ -13,6 +16,8 @@ const UPLOADS_AT_ONCE = 5;
 /** Sessions that carry blocks. */
 const STRIPES = 4;
 const BLOCK = 2 * 1024 * 1024;
+/** Every one costs the same. */
+const PIECE = 512 * 1024;
 /** One channel carries 2 MiB per round trip, 200 MB/s at 10 ms, which is more than one process sends: several gain beyond that only. */
 const STRIPED_FROM = { bytes: 8 * 1024 * 1024, rttMs: 10 };
 const TIMEOUT = { baseS: 120, bytesPerS: 128 * 1024 };
@@ -20,15 +25,15 @@ const WRONG_CONTENT = 65;
 
 const uploads = new PQueue({ concurrency: UPLOADS_AT_ONCE });
 
-/** One try to bring a body to a host. */
+/** One try to bring a file to a host. */
 interface Try {
   seat: Seat;
   body: Upload;
+  file: FileHandle;
   temp: string;
   timeoutS: number;
-  /** Whether to hash here too, to tell our own fault from damage on the way. */
-  suspicious: boolean;
-  sent: { bytes: number; sha256?: string; problem?: unknown };
+  /** Why it could not be read here. */
+  problem?: unknown;
 }
 
 /** Names are set once and used quoted, so that the rest of the program is constant. */
@@ -60,47 +65,6 @@ const finalProgram = (it: Try) => sh`${header(it)} ${REMOVE_ON_EXIT} ${hasher(it
 const stripeProgram = (it: Try) =>
   sh`${header(it)} while IFS= read -r i; do dd of="$t" bs=${BLOCK} seek="$i" count=1 conv=notrunc iflag=fullblock status=none || exit; done`;
 
-async function* chunksOf({ body, sent, suspicious }: Try): AsyncGenerator<Buffer> {
-  const hash = createHash("sha256");
-  const source = Buffer.isBuffer(body.source) ? blocksOf(body.source) : body.source();
-  for await (const part of source) {
-    const chunk = Buffer.isBuffer(part) ? part : Buffer.from(part as Uint8Array);
-    sent.bytes += chunk.length;
-    if (sent.bytes > body.bytes) break;
-    if (suspicious) hash.update(chunk);
-    yield chunk;
-  }
-  if (suspicious) sent.sha256 = hash.digest("hex");
-}
-
-function* blocksOf(whole: Buffer): Generator<Buffer> {
-  for (let at = 0; at < whole.length; at += BLOCK) yield whole.subarray(at, at + BLOCK);
-}
-
-interface Block {
-  number: number;
-  parts: Buffer[];
-}
-
-/** The same bytes in blocks of one size (the last one shorter), numbered. */
-async function* numbered(chunks: AsyncIterable<Buffer>): AsyncGenerator<Block> {
-  let block: Block = { number: 0, parts: [] };
-  let room = BLOCK;
-  for await (let chunk of chunks) {
-    while (chunk.length > 0) {
-      const part = chunk.subarray(0, room);
-      chunk = chunk.subarray(part.length);
-      block.parts.push(part);
-      room -= part.length;
-      if (room > 0) continue;
-      yield block;
-      block = { number: block.number + 1, parts: [] };
-      room = BLOCK;
-    }
-  }
-  if (block.parts.length > 0) yield block;
-}
-
 const isOpen = (channel: ClientChannel) => channel.writable && !channel.destroyed;
 
 /** Waits until the channel has taken all of it, so that little lies about in memory; false when the other side has ended. */
@@ -117,18 +81,26 @@ function put(channel: ClientChannel, data: Buffer): Promise<boolean> {
   });
 }
 
-async function sendWhole(channel: ClientChannel, it: Try): Promise<void> {
-  for await (const chunk of chunksOf(it)) if (!(await put(channel, chunk))) return;
+/** What may be asked for from there on: a file that grows is sent as far as was announced. */
+const lengthAt = ({ bytes }: Upload, at: number, most: number) => Math.min(most, bytes - at);
+
+/** All through one buffer: what Node is given anew for each piece, gigabytes of it, costs as much to clear away as to send. */
+async function sendWhole(channel: ClientChannel, { file, body }: Try): Promise<void> {
+  const piece = Buffer.allocUnsafeSlow(lengthAt(body, 0, PIECE));
+  for (let at = 0; at < body.bytes;) {
+    const { bytesRead } = await file.read(piece, 0, lengthAt(body, at, PIECE), at);
+    if (bytesRead === 0 || !(await put(channel, piece.subarray(0, bytesRead)))) return;
+    at += bytesRead;
+  }
 }
 
-async function sendBlocks(channel: ClientChannel, blocks: AsyncGenerator<Block>) {
-  let coming = blocks.next();
-  for (let next = await coming; next.done !== true; next = await coming) {
-    // Read while this one goes: a channel without work is time lost.
-    coming = blocks.next();
-    coming.catch(() => undefined);
-    channel.write(`${next.value.number}\n`);
-    for (const part of next.value.parts) if (!(await put(channel, part))) return;
+async function sendBlocks(channel: ClientChannel, { file, body }: Try, numbers: Iterator<number>): Promise<void> {
+  const block = Buffer.allocUnsafeSlow(BLOCK);
+  for (let next = numbers.next(); next.done !== true; next = numbers.next()) {
+    const at = next.value * BLOCK;
+    const { bytesRead } = await file.read(block, 0, lengthAt(body, at, BLOCK), at);
+    channel.write(`${next.value}\n`);
+    if (!(await put(channel, block.subarray(0, bytesRead)))) return;
   }
 }
 
@@ -144,7 +116,7 @@ function job(it: Try, program: Command, title: string, send: (channel: ClientCha
       channel.write(`${program.text}\n`);
       // Ending stdin in every case: the host then sees what is missing, and its exit code tells.
       void send(channel)
-        .catch((error: unknown) => (it.sent.problem = error))
+        .catch((error: unknown) => (it.problem = error))
         .finally(() => channel.end());
     },
   };
@@ -163,15 +135,14 @@ async function whole(it: Try): Promise<void> {
 
 /** Blocks go over several sessions to whichever is free. */
 async function striped(it: Try): Promise<void> {
-  const blocks = numbered(chunksOf(it));
+  const numbers = Array.from({ length: Math.ceil(it.body.bytes / BLOCK) }, (_, i) => i).values();
   const title = `upload ${it.body.to}`;
   const stripe = () =>
     performed(
       it,
-      job(it, stripeProgram(it), title, (channel) => sendBlocks(channel, blocks)),
+      job(it, stripeProgram(it), title, (channel) => sendBlocks(channel, it, numbers)),
     );
   const sent = await Promise.allSettled(Array.from({ length: STRIPES }, stripe));
-  await blocks.return(undefined);
   const failed = sent.find((result) => result.status === "rejected");
   if (!failed)
     return performed(
@@ -182,27 +153,45 @@ async function striped(it: Try): Promise<void> {
   throw failed.reason;
 }
 
-async function attempt(seat: Seat, body: Upload, suspicious: boolean): Promise<void> {
+async function attempt(seat: Seat, body: Upload): Promise<void> {
   const temp = posix.join(posix.dirname(body.to), `.${posix.basename(body.to)}.${randomBytes(6).toString("hex")}`);
   const timeoutS = Math.ceil(body.timeout ?? TIMEOUT.baseS + body.bytes / TIMEOUT.bytesPerS);
-  const it: Try = { seat, body, temp, timeoutS, suspicious, sent: { bytes: 0 } };
+  const file = await open(body.path).catch((error: unknown) => {
+    throw unreadable(body, error);
+  });
+  const it: Try = { seat, body, file, temp, timeoutS };
   const far = body.bytes >= STRIPED_FROM.bytes && (await roundTrip(seat.link)) >= STRIPED_FROM.rttMs;
   try {
     await (far ? striped(it) : whole(it));
   } catch (error) {
-    throw explained(it, error);
+    throw await explained(it, error);
+  } finally {
+    await file.close();
   }
 }
 
-/** What is really behind a failed upload: our own source, a full disk, or damage on the way. */
-function explained({ seat, body, sent }: Try, error: unknown): unknown {
+const unreadable = ({ to }: Upload, cause: unknown) =>
+  new UserError(`${to}: what was to be uploaded could not be read: ${textOf(cause)}`, { cause });
+
+/** What is to be said of it, where it is not what was announced. */
+async function otherwise({ to, path, bytes, sha256 }: Upload): Promise<UserError | undefined> {
+  const hash = createHash("sha256");
+  const { size } = await stat(path);
+  await pipeline(createReadStream(path), hash);
+  const sum = hash.digest("hex");
+  return size === bytes && sum === sha256
+    ? undefined
+    : new UserError(
+        `${to}: what was to be uploaded is not what was announced: ${size} bytes with the sha256 ${sum}, not ${bytes} with ${sha256}; it changed meanwhile, or the checksum is wrong`,
+      );
+}
+
+/** What is really behind a failed upload: our own file, a full disk, or damage on the way. */
+async function explained({ seat, body, problem }: Try, error: unknown): Promise<unknown> {
   if (!(error instanceof RemoteError) || error.failure.reason !== "exit") return error;
-  if (sent.problem !== undefined)
-    return new UserError(`${body.to}: what was to be uploaded could not be read`, { cause: sent.problem });
-  if (sent.sha256 !== undefined && (sent.bytes !== body.bytes || sent.sha256 !== body.sha256))
-    return new UserError(
-      `${body.to}: what was to be uploaded is not what was announced: ${sent.bytes} bytes with the sha256 ${sent.sha256 ?? ""}, not ${body.bytes} with ${body.sha256}; it changed meanwhile, or the checksum is wrong`,
-    );
+  if (problem !== undefined) return unreadable(body, problem);
+  if (error.failure.code === WRONG_CONTENT)
+    return (await otherwise(body).catch((cause: unknown) => unreadable(body, cause))) ?? error;
   if (/no space left on device|disk quota exceeded/i.test(error.failure.stderr ?? ""))
     return failure(seat.target.label, "exit", `the disk is full: ${body.to} (${body.bytes} bytes) does not fit`, {
       command: `upload ${body.to}`,
@@ -237,16 +226,16 @@ async function send(seat: Seat, body: Upload): Promise<void> {
   if (/[\n\0]/.test(body.to)) throw new UserError(`the path ${JSON.stringify(body.to)} holds a newline or NUL`);
   await knowElevation(seat);
   try {
-    return await attempt(seat, body, false);
+    return await attempt(seat, body);
   } catch (first) {
     if (!worthAnother(first)) throw first;
   }
-  await attempt(seat, body, true).catch((error: unknown) => {
+  await attempt(seat, body).catch((error: unknown) => {
     throw damaged(seat, body, error);
   });
 }
 
-/** Brings a body to the host, checked there before it takes its place; five at once from this process. */
+/** Brings a file to the host, checked there before it takes its place; five at once from this process. */
 export async function upload(seat: Seat, body: Upload): Promise<void> {
   await uploads.add(() => send(seat, body));
 }

@@ -1,25 +1,9 @@
-import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
 import { sh } from "../shell";
-import type { Body, Step } from "../step";
+import type { LocalFile, Step } from "../step";
 import { checkedMode, checkedOwner, checkedPath, checkedSha256 } from "./checked";
 import type { FileOptions } from "./file";
 
-/** A file on this machine, with the checksum it must have. */
-export interface LocalFile {
-  path: string;
-  sha256: string;
-  /** Brings it there; called only when a host needs it. */
-  ready?: (tell: (text: string) => void) => Promise<void>;
-}
-
-export const bodyOf = ({ path, sha256, ready }: LocalFile): Body => ({
-  sha256: checkedSha256(sha256),
-  // In large pieces, as every one costs the same; of larger ones, more lie about in memory.
-  open: () => createReadStream(path, { highWaterMark: 512 * 1024 }),
-  size: async () => (await stat(path)).size,
-  ...(ready && { ready }),
-});
+export const bodyOf = (file: LocalFile): LocalFile => ({ ...file, sha256: checkedSha256(file.sha256) });
 
 export interface BinaryOptions extends FileOptions {
   /** It must run on the host and say this, before it takes its place. */

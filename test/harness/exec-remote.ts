@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { RemoteError } from "../../provider/errors";
 import type { Remote } from "../../provider/ssh/remote";
 
@@ -37,11 +38,8 @@ export function execRemote(name: string, argv: readonly string[]): Remote {
       }
       return { ...result, ms: Date.now() - since };
     },
-    upload: async ({ to, source, sha256 }) => {
-      const chunks: Buffer[] = [];
-      if (Buffer.isBuffer(source)) chunks.push(source);
-      else for await (const chunk of source()) chunks.push(Buffer.from(chunk as Uint8Array));
-      const body = Buffer.concat(chunks);
+    upload: async ({ to, path, sha256 }) => {
+      const body = readFileSync(path);
       if (createHash("sha256").update(body).digest("hex") !== sha256) throw new Error("wrong checksum");
       const { code, stderr } = await start(body, ["/bin/sh", "-c", `umask 077; cat >'${to}'`]);
       if (code !== 0) throw new Error(stderr);

@@ -66,6 +66,14 @@ function spec(name: string, more: Partial<HostSpec> = {}): HostSpec {
   });
 }
 
+/** A file here, as an upload wants it. */
+function local(body: Buffer) {
+  const sha256 = createHash("sha256").update(body).digest("hex");
+  const path = join(dir, sha256);
+  writeFileSync(path, body);
+  return { path, bytes: body.length, sha256 };
+}
+
 const without = (from: HostSpec, key: keyof HostSpec) =>
   Object.fromEntries(Object.entries(from).filter(([name]) => name !== key)) as HostSpec;
 
@@ -90,14 +98,13 @@ describe("one connection", () => {
 
   it("is enough where only one session is allowed; uploads included", async () => {
     const remote = await connect(spec("few"));
-    const body = randomBytes(9 * 1024 * 1024);
-    const sha256 = createHash("sha256").update(body).digest("hex");
-    const uploads = [1, 2].map((i) => remote.upload({ to: `/root/up${i}`, source: body, bytes: body.length, sha256 }));
+    const body = local(randomBytes(9 * 1024 * 1024));
+    const uploads = [1, 2].map((i) => remote.upload({ to: `/root/up${i}`, ...body }));
     const runs = Array.from({ length: 10 }, (_, i) => remote.run(sh`echo ${i}`));
     const outputs = await Promise.all(runs);
     await Promise.all(uploads);
     assert.equal(outputs.map(({ stdout }) => stdout.trim()).join(""), "0123456789");
-    assert.match(await onHost("few", "sha256sum /root/up1 /root/up2"), new RegExp(`${sha256}[^]*${sha256}`));
+    assert.match(await onHost("few", "sha256sum /root/up1 /root/up2"), new RegExp(`${body.sha256}[^]*${body.sha256}`));
     assert.equal(countConnections().open, 1);
   });
 
@@ -231,9 +238,7 @@ describe("becoming root", () => {
       for (const { stdout, stderr } of first) assert.deepEqual([stdout, stderr], ["0\nC\n", ""]);
       assert.equal((await remote.run(sh`id -un`, { root: false })).stdout, `${user}\n`);
       assert.equal((await remote.run(sh`printf %s ${"a'b\\c $x 漢"}`)).stdout, "a'b\\c $x 漢");
-      const body = Buffer.from("root's own\n");
-      const sha256 = createHash("sha256").update(body).digest("hex");
-      await remote.upload({ to: "/opt/it's \\ here", source: body, bytes: body.length, sha256 });
+      await remote.upload({ to: "/opt/it's \\ here", ...local(Buffer.from("root's own\n")) });
       assert.equal(await onHost(name, "stat -c '%U %a' /opt/it*; cat /opt/it*"), "root 600\nroot's own\n");
       assert.equal(logins(await sshdLog(name)) > 0, true);
     });
@@ -249,8 +254,7 @@ describe("becoming root", () => {
 
   it("as the first thing, for an upload", async () => {
     const remote = await connect(spec("asks"));
-    const sha256 = createHash("sha256").update("x").digest("hex");
-    await remote.upload({ to: "/opt/first", source: Buffer.from("x"), bytes: 1, sha256 });
+    await remote.upload({ to: "/opt/first", ...local(Buffer.from("x")) });
     assert.equal(await onHost("asks", "cat /opt/first"), "x");
   });
 
