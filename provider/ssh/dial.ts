@@ -8,7 +8,7 @@ import { authFailure, authHandler, authPlan, nothingToTry, type AuthPlan } from 
 import { codeOf, endpoint, failure, textOf } from "./failure";
 import { hostKeyCheck, type HostKeyCheck } from "./host-key";
 import { inTime } from "./in-time";
-import { offerHostKeyAlgorithms, ping } from "./internals";
+import { offerHostKeyAlgorithms, ping, reusePackets } from "./internals";
 import type { Target } from "./target";
 
 const KEEPALIVE = { everyMs: 15_000, misses: 3 };
@@ -187,6 +187,7 @@ async function dialOnce({ target, plan, forward, deadline }: Attempt): Promise<L
     sock.destroy();
     throw error;
   }
+  reusePackets(client, sock);
   keepAlive(live);
   return live;
 }

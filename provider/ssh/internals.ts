@@ -1,7 +1,8 @@
 /**
- * The two things ssh2 1.17 (pinned exactly) has no public way for. Both fail closed: if a later ssh2 looks different,
- * certificates are not offered or the handshake fails, and the connection counts as silent.
+ * The three things ssh2 1.17 (pinned exactly) has no public way for. They fail closed: if a later ssh2 looks different,
+ * certificates are not offered or the handshake fails, the connection counts as silent, and packets are not used again.
  */
+import type { Duplex } from "node:stream";
 import type { Client } from "ssh2";
 import { certifiedKey, certifiedNames } from "./certificate";
 
@@ -11,8 +12,17 @@ interface KexInitLike {
 interface Kex {
   negotiated: { serverHostKey: string };
 }
+interface Cipher {
+  allocPacket: (payload: number) => Buffer;
+}
+interface Protocol {
+  _offer?: KexInitLike;
+  _kex?: Kex;
+  _cipher?: Cipher;
+  ping?: () => void;
+}
 interface Internals {
-  _protocol?: { _offer?: KexInitLike; _kex?: Kex; ping?: () => void };
+  _protocol?: Protocol;
   _callbacks?: ((failed: unknown) => void)[];
 }
 
@@ -75,4 +85,49 @@ export function offerHostKeyAlgorithms(client: Client, algorithms: readonly stri
     get: () => kex,
     set: (next: Kex) => expectCertificate((kex = next)),
   });
+}
+
+/** Packets of uploads; what is smaller Node clears away along with all else. */
+const BIG = 16 * 1024;
+/** What is on its way at once: as much as the other side lets come. */
+const SPARE = 64;
+/** How long the packet is and how much of it is padding. It was encrypted in its place. */
+const HEAD = 5;
+
+/**
+ * ssh2 takes new memory for every packet, gigabytes of it with large uploads, and Node then searches all its memory every 64 MiB.
+ * So a packet that the socket is done with becomes the next one of the same length. What was padding in it is random still.
+ */
+function lending(cipher: Cipher, lent: WeakMap<Buffer, () => void>): void {
+  const { allocPacket } = cipher;
+  const spare = new Map<number, { head: Buffer; packets: Buffer[] }>();
+  cipher.allocPacket = (payload) => {
+    if (payload < BIG) return allocPacket.call(cipher, payload);
+    const known = spare.get(payload);
+    const again = known?.packets.pop();
+    if (known && again) return again.fill(known.head, 0, HEAD);
+    const packet = allocPacket.call(cipher, payload);
+    const packets = known?.packets ?? [];
+    if (!known) spare.set(payload, { head: Buffer.from(packet.subarray(0, HEAD)), packets });
+    lent.set(packet, () => void (packets.length < SPARE && packets.push(packet)));
+    return packet;
+  };
+}
+
+/** Call once the client has logged in; keys, and with them ciphers, are exchanged anew later. */
+export function reusePackets(client: Client, sock: Duplex): void {
+  const protocol = internals(client)._protocol;
+  let cipher = protocol?._cipher;
+  if (!protocol || !cipher) return;
+  const lent = new WeakMap<Buffer, () => void>();
+  lending(cipher, lent);
+  Object.defineProperty(protocol, "_cipher", {
+    get: () => cipher,
+    set: (next: Cipher) => lending((cipher = next), lent),
+  });
+  const write = sock.write.bind(sock) as (chunk: unknown, done?: unknown) => boolean;
+  sock.write = (chunk: unknown, ...rest: unknown[]) => {
+    const back = Buffer.isBuffer(chunk) ? lent.get(chunk) : undefined;
+    return back ? write(chunk, (error: unknown) => error ?? back()) : write(chunk, ...rest);
+  };
 }
