@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { posix } from "node:path";
 import PQueue from "p-queue";
 import { ask } from "./ask";
 import { bulks } from "./bulk";
@@ -161,15 +162,16 @@ async function sendBodies(remote: Remote, owner: string, steps: readonly Step[],
   if (bodies.size === 0) return;
   await Promise.all(all.flatMap(({ ready }) => (ready ? [ready(ctx.tell)] : [])));
   await Promise.all(
-    [...bodies.values()].map(async (body) => {
-      const { size: bytes } = await stat(body.path);
+    [...bodies.values()].map(async ({ path, sha256, place }) => {
+      const { size: bytes } = await stat(path);
       const since = Date.now();
       ctx.tell(`upload ${(bytes / 1e6).toFixed(1)} MB`);
       await remote.upload({
-        to: `${staging}/${owner}/${body.sha256}`,
-        path: body.path,
+        to: `${staging}/${owner}/${sha256}`,
+        ...(place !== undefined && { near: posix.join(posix.dirname(place), `.kubexm-${owner}-${keyOf(place)}`) }),
+        path,
         bytes,
-        sha256: body.sha256,
+        sha256,
         ...(ctx.signal && { signal: ctx.signal }),
       });
       logged(remote, ctx, { step: "upload", changed: true, ms: Date.now() - since, bytes });

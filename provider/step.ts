@@ -16,6 +16,11 @@ export interface LocalFile {
   readonly ready?: (tell: (text: string) => void) => Promise<void>;
 }
 
+/** One that is to end up somewhere on the host, to where it is moved. */
+export interface Body extends LocalFile {
+  readonly place?: string;
+}
+
 /** What a preview can show of a step without touching the host. */
 export interface Shown {
   readonly text: string;
@@ -47,7 +52,7 @@ export interface Step {
   readonly keepIfChanged?: readonly string[];
   /** What else is done when theirs is kept, e.g. to leave the original beside it; ends with `;`. */
   readonly onKept?: Command;
-  readonly bodies?: readonly LocalFile[];
+  readonly bodies?: readonly Body[];
   /** What another host is asked for just before `make`, given what the look found; `make` has the answer in `$answer`. */
   readonly ask?: (found: State) => Ask;
   /** A name: components that say they go by it are made again in the same run, as what they stand on is a new one. */

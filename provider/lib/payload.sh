@@ -15,8 +15,16 @@ put_staged() { # SHA256 PATH MODE OWNER:GROUP: moved there, unless another step 
   tmp=$(beside "$2")
   gone "$tmp"
   case " $shared " in *" $1 "*) take='cp --' ;; *) take='mv -T --' ;; esac
-  $take "$S/$1" "$tmp" && settle "$tmp" "$2" "$3" "$4" || return 1
+  $take "$(real "$S/$1")" "$tmp" && settle "$tmp" "$2" "$3" "$4" || return 1
   printf '%s %s\n' "$(stamp_of "$2")" "$1" >stamp
+}
+unstage() { # FOLDER: what came and was not used, also where it waits on another file system, and half of it
+  for it in "$1"/*; do
+    [ -L "$it" ] || continue
+    at=$(readlink -- "$it")
+    rm -f -- "$at" "${at%/*}/.${at##*/}".*
+  done
+  gone "$1"
 }
 probe_staged() { # SHA256 SAYS ARGUMENTS…: a program for another machine or C library shows before it replaces the old one
   sum=$1 says=$2

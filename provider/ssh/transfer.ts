@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import PQueue from "p-queue";
 import type { ClientChannel } from "ssh2";
 import { RemoteError, UserError } from "../errors";
-import { sh, type Command } from "../shell";
+import { literal, sh, type Command } from "../shell";
 import { judged, knowElevation, perform, run, SHELL_SETUP, type Job, type Seat } from "./exec";
 import { failure, textOf } from "./failure";
 import { roundTrip } from "./link";
@@ -36,10 +36,23 @@ interface Try {
   problem?: unknown;
 }
 
-/** Names are set once and used quoted, so that the rest of the program is constant. */
-function header({ temp, body }: Try): Command {
-  return sh`${SHELL_SETUP}; umask 077; t=${temp} to=${body.to} dir=${posix.dirname(body.to)}; [ -d "$dir" ] || mkdir -p -- "$dir" || exit 73;`;
+const tempOf = (to: string) =>
+  posix.join(posix.dirname(to), `.${posix.basename(to)}.${randomBytes(6).toString("hex")}`);
+
+/** The link comes first: by it is found what a killed run leaves there. All on one line. */
+function elsewhere(near: string): Command {
+  const [folder, name, temp] = [posix.dirname(near), posix.basename(near), posix.basename(tempOf(near))];
+  const nearest = sh`n=${folder}; until [ -d "$n" ]; do n=${literal("${n%/*}")}; [ -n "$n" ] || n=/; done;`;
+  const linked = sh`ln -sfn -- "$n/"${name} "$to" || exit 73; to=$n/${name} t=$n/${temp};`;
+  return sh`${nearest} set -- $(stat -L -c %d -- "$n" "$dir"); if [ "$1" != "$2" ] && [ -w "$n" ]; then ${linked} fi;`;
 }
+
+/** Names are set once and used quoted, so that the rest of the program is constant. */
+function place({ temp, body: { to, near } }: Try): Command {
+  return sh`umask 077; t=${temp} to=${to} dir=${posix.dirname(to)}; [ -d "$dir" ] || mkdir -p -- "$dir" || exit 73; ${near === undefined ? sh`:;` : elsewhere(near)}`;
+}
+
+const header = (it: Try): Command => sh`${SHELL_SETUP}; ${place(it)}`;
 
 const REMOVE_ON_EXIT = sh`trap 'rm -f -- "$t"' EXIT; trap 'exit 143' HUP INT TERM;`;
 
@@ -133,6 +146,15 @@ async function whole(it: Try): Promise<void> {
   );
 }
 
+/** As decided once for all sessions. */
+async function settled(it: Try): Promise<Try> {
+  if (it.body.near === undefined) return it;
+  const { stdout } = await run(it.seat, sh`${place(it)} printf '%s\n' "$t" "$to"`, { title: `upload ${it.body.to}` });
+  const [temp = "", to = ""] = stdout.split("\n");
+  const { near: _, ...body } = it.body;
+  return { ...it, temp, body: { ...body, to } };
+}
+
 /** Blocks go over several sessions to whichever is free. */
 async function striped(it: Try): Promise<void> {
   const numbers = Array.from({ length: Math.ceil(it.body.bytes / BLOCK) }, (_, i) => i).values();
@@ -154,15 +176,14 @@ async function striped(it: Try): Promise<void> {
 }
 
 async function attempt(seat: Seat, body: Upload): Promise<void> {
-  const temp = posix.join(posix.dirname(body.to), `.${posix.basename(body.to)}.${randomBytes(6).toString("hex")}`);
   const timeoutS = Math.ceil(body.timeout ?? TIMEOUT.baseS + body.bytes / TIMEOUT.bytesPerS);
   const file = await open(body.path).catch((error: unknown) => {
     throw unreadable(body, error);
   });
-  const it: Try = { seat, body, file, temp, timeoutS };
+  const it: Try = { seat, body, file, temp: tempOf(body.to), timeoutS };
   const far = body.bytes >= STRIPED_FROM.bytes && (await roundTrip(seat.link)) >= STRIPED_FROM.rttMs;
   try {
-    await (far ? striped(it) : whole(it));
+    await (far ? striped(await settled(it)) : whole(it));
   } catch (error) {
     throw await explained(it, error);
   } finally {
@@ -223,7 +244,8 @@ function damaged(seat: Seat, body: Upload, error: unknown): unknown {
 }
 
 async function send(seat: Seat, body: Upload): Promise<void> {
-  if (/[\n\0]/.test(body.to)) throw new UserError(`the path ${JSON.stringify(body.to)} holds a newline or NUL`);
+  if (/[\n\0]/.test(body.to + (body.near ?? "")))
+    throw new UserError(`the path ${JSON.stringify(body.to)} holds a newline or NUL`);
   await knowElevation(seat);
   try {
     return await attempt(seat, body);

@@ -29,7 +29,7 @@ put_staged ${source.sha256} ${path} ${mode} ${owner}`,
     undo: sh`restore_path ${path}`,
     keepIfChanged: ["type", "sha256"],
     onKept: sh`keep_beside ${path};`,
-    bodies: [bodyOf(source)],
+    bodies: [{ ...bodyOf(source), place: path }],
   };
 }
 
