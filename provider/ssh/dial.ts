@@ -12,7 +12,7 @@ import { offerHostKeyAlgorithms, ping, reusePackets } from "./internals";
 import type { Target } from "./target";
 
 const KEEPALIVE = { everyMs: 15_000, misses: 3 };
-const PINGS = { count: 3, patienceMs: 1_000 };
+const PINGS = { count: 2, patienceMs: 1_000 };
 const DIALS_AT_ONCE = 4;
 const BACKOFF = { firstMs: 150, maxMs: 2_500 };
 
@@ -212,7 +212,7 @@ function liveOf(client: Client, sock: Socket | Duplex): Live {
 }
 
 /**
- * The shortest of three: a busy process or host makes any of them longer, the opening of the socket most of all, which the loading of
+ * The shorter of two: a busy process or host makes each of them longer, the opening of the socket most of all, which the loading of
  * modules falls into. What does not answer is far.
  */
 async function bestOfPings(client: Client): Promise<number> {

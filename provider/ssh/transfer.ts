@@ -16,6 +16,7 @@ const UPLOADS_AT_ONCE = 5;
 /** Sessions that carry blocks. */
 const STRIPES = 4;
 const BLOCK = 2 * 1024 * 1024;
+const WRITE = 128 * 1024;
 /** Every one costs the same. */
 const PIECE = 512 * 1024;
 /** One channel carries 2 MiB per round trip, 200 MB/s at 10 ms, which is more than one process sends: several gain beyond that only. */
@@ -72,11 +73,15 @@ function finish({ body }: Try): Command {
 /** Hashed out of the host's memory afterwards: to do both at once, through pipes, takes twice the time. */
 const wholeProgram = (it: Try) =>
   sh`${header(it)} ${REMOVE_ON_EXIT} ${hasher(it)} set -C; cat >"$t" || exit 74; r=$($h <"$t"); ${finish(it)}`;
-/** What came in blocks, when all are there. */
-const finalProgram = (it: Try) => sh`${header(it)} ${REMOVE_ON_EXIT} ${hasher(it)} r=$($h <"$t"); ${finish(it)}`;
-/** Each block comes after a line with its number, and goes to its place in the file. */
-const stripeProgram = (it: Try) =>
-  sh`${header(it)} while IFS= read -r i; do dd of="$t" bs=${BLOCK} seek="$i" count=1 conv=notrunc iflag=fullblock status=none || exit; done`;
+/**
+ * Each block comes after a line with its number and length, and goes to its place in the file; by small writes, as for a large
+ * one dd takes new memory every time.
+ */
+const blocksProgram = (it: Try) =>
+  sh`${header(it)} while IFS=' ' read -r i bytes && [ "$i" != end ]; do dd of="$t" bs=${WRITE} seek="$((i * ${BLOCK / WRITE}))" count="$bytes" conv=notrunc iflag=fullblock,count_bytes status=none || exit; done;`;
+/** Of the session that is told when all blocks are there. */
+const lastProgram = (it: Try) =>
+  sh`${blocksProgram(it)} [ "$i" = end ] || exit 74; ${REMOVE_ON_EXIT} ${hasher(it)} r=$($h <"$t"); ${finish(it)}`;
 
 const isOpen = (channel: ClientChannel) => channel.writable && !channel.destroyed;
 
@@ -112,7 +117,7 @@ async function sendBlocks(channel: ClientChannel, { file, body }: Try, numbers: 
   for (let next = numbers.next(); next.done !== true; next = numbers.next()) {
     const at = next.value * BLOCK;
     const { bytesRead } = await file.read(block, 0, lengthAt(body, at, BLOCK), at);
-    channel.write(`${next.value}\n`);
+    channel.write(`${next.value} ${bytesRead}\n`);
     if (!(await put(channel, block.subarray(0, bytesRead)))) return;
   }
 }
@@ -159,18 +164,25 @@ async function settled(it: Try): Promise<Try> {
 async function striped(it: Try): Promise<void> {
   const numbers = Array.from({ length: Math.ceil(it.body.bytes / BLOCK) }, (_, i) => i).values();
   const title = `upload ${it.body.to}`;
-  const stripe = () =>
-    performed(
-      it,
-      job(it, stripeProgram(it), title, (channel) => sendBlocks(channel, it, numbers)),
-    );
-  const sent = await Promise.allSettled(Array.from({ length: STRIPES }, stripe));
-  const failed = sent.find((result) => result.status === "rejected");
-  if (!failed)
-    return performed(
-      it,
-      job(it, finalProgram(it), title, () => Promise.resolve()),
-    );
+  const begun = new Set<number>();
+  const blocks = async (channel: ClientChannel, i: number) => {
+    begun.add(i);
+    await sendBlocks(channel, it, numbers);
+  };
+  /** Those that have not begun, as the host allows fewer sessions, have nothing to carry any more. */
+  const last = async (channel: ClientChannel) => {
+    await sendBlocks(channel, it, numbers);
+    const ends = await Promise.allSettled(others.filter((_, i) => begun.has(i)));
+    if (ends.every(({ status }) => status === "fulfilled") && isOpen(channel)) channel.write("end\n");
+  };
+  const session = (program: Command, send: (channel: ClientChannel) => Promise<void>) =>
+    performed(it, job(it, program, title, send));
+  const others = Array.from({ length: STRIPES - 1 }, (_, i) =>
+    session(blocksProgram(it), (channel) => blocks(channel, i)),
+  );
+  const ends = await Promise.allSettled([...others, session(lastProgram(it), last)]);
+  const failed = ends.find((end) => end.status === "rejected");
+  if (!failed) return;
   await run(it.seat, sh`rm -f -- ${it.temp}`, { timeout: 30 }).catch(() => undefined);
   throw failed.reason;
 }

@@ -139,7 +139,7 @@ test("a far host gets a big body over several sessions", async () => {
   const server = await startServer();
   const way = await delayed(server.port, 8);
   try {
-    assert.equal(await sessionsOfBig(server, way.port), 5);
+    assert.equal(await sessionsOfBig(server, way.port), 4);
   } finally {
     way.stop();
     server.stop();
