@@ -1,4 +1,4 @@
-import type { LocalFile } from "../provider/step";
+import type { LocalFile } from "../provider/steps/payload";
 import { bare, type FileName } from "./catalogue";
 import { cached, fetchFile, type Tell } from "./fetch";
 import type { Sources } from "./sources";

@@ -157,22 +157,28 @@ const staging = "/var/lib/kubexm/staging";
 
 /** Each owner has a folder of its own, so that one that ends does not take away what another is uploading. */
 async function sendBodies(remote: Remote, owner: string, steps: readonly Step[], ctx: Context): Promise<void> {
-  const all = steps.flatMap((step) => step.bodies ?? []);
-  const bodies = new Map(all.map((body) => [body.sha256, body]));
+  const all = steps.flatMap(({ id, bodies = [] }) => bodies.map((body) => ({ id, body })));
+  const bodies = new Map(all.map((one) => [one.body.sha256, one]));
   if (bodies.size === 0) return;
-  await Promise.all(all.flatMap(({ ready }) => (ready ? [ready(ctx.tell)] : [])));
+  await Promise.all(all.flatMap(({ body: { ready } }) => (ready ? [ready(ctx.tell)] : [])));
   await Promise.all(
-    [...bodies.values()].map(async ({ path, sha256, place }) => {
+    [...bodies.values()].map(async ({ id, body: { path, sha256, place } }) => {
       const { size: bytes } = await stat(path);
       const since = Date.now();
       ctx.tell(`upload ${(bytes / 1e6).toFixed(1)} MB`);
-      await remote.upload({
+      const upload = {
         to: `${staging}/${owner}/${sha256}`,
         ...(place !== undefined && { near: posix.join(posix.dirname(place), `.kubexm-${owner}-${keyOf(place)}`) }),
-        path,
-        bytes,
-        sha256,
+        ...{ path, bytes, sha256 },
         ...(ctx.signal && { signal: ctx.signal }),
+      };
+      await remote.upload(upload).catch((error: unknown) => {
+        if (!(error instanceof RemoteError)) throw error;
+        throw new RemoteError(
+          error.summary,
+          { ...error.failure, component: ctx.component, step: id },
+          { cause: error },
+        );
       });
       logged(remote, ctx, { step: "upload", changed: true, ms: Date.now() - since, bytes });
     }),

@@ -109,7 +109,9 @@ function lending(cipher: Cipher, lent: WeakMap<Buffer, () => void>): void {
     const packet = allocPacket.call(cipher, payload);
     const packets = known?.packets ?? [];
     if (!known) spare.set(payload, { head: Buffer.from(packet.subarray(0, HEAD)), packets });
-    lent.set(packet, () => void (packets.length < SPARE && packets.push(packet)));
+    lent.set(packet, () => {
+      if (packets.length < SPARE) packets.push(packet);
+    });
     return packet;
   };
 }

@@ -31,7 +31,8 @@ interface Try {
   seat: Seat;
   body: Upload;
   file: FileHandle;
-  temp: string;
+  /** Sets where it goes, and what it is called until it is checked; on one line. */
+  place: Command;
   timeoutS: number;
   /** Why it could not be read here. */
   problem?: unknown;
@@ -40,7 +41,7 @@ interface Try {
 const tempOf = (to: string) =>
   posix.join(posix.dirname(to), `.${posix.basename(to)}.${randomBytes(6).toString("hex")}`);
 
-/** The link comes first: by it is found what a killed run leaves there. All on one line. */
+/** The link comes first: by it is found what a killed run leaves there. */
 function elsewhere(near: string): Command {
   const [folder, name, temp] = [posix.dirname(near), posix.basename(near), posix.basename(tempOf(near))];
   const nearest = sh`n=${folder}; until [ -d "$n" ]; do n=${literal("${n%/*}")}; [ -n "$n" ] || n=/; done;`;
@@ -49,11 +50,11 @@ function elsewhere(near: string): Command {
 }
 
 /** Names are set once and used quoted, so that the rest of the program is constant. */
-function place({ temp, body: { to, near } }: Try): Command {
-  return sh`umask 077; t=${temp} to=${to} dir=${posix.dirname(to)}; [ -d "$dir" ] || mkdir -p -- "$dir" || exit 73; ${near === undefined ? sh`:;` : elsewhere(near)}`;
+function placeOf({ to, near }: Upload): Command {
+  return sh`umask 077; t=${tempOf(to)} to=${to} dir=${posix.dirname(to)}; [ -d "$dir" ] || mkdir -p -- "$dir" || exit 73; ${near === undefined ? sh`:;` : elsewhere(near)}`;
 }
 
-const header = (it: Try): Command => sh`${SHELL_SETUP}; ${place(it)}`;
+const header = ({ place }: Try): Command => sh`${SHELL_SETUP}; ${place}`;
 
 const REMOVE_ON_EXIT = sh`trap 'rm -f -- "$t"' EXIT; trap 'exit 143' HUP INT TERM;`;
 
@@ -151,13 +152,12 @@ async function whole(it: Try): Promise<void> {
   );
 }
 
-/** As decided once for all sessions. */
-async function settled(it: Try): Promise<Try> {
-  if (it.body.near === undefined) return it;
-  const { stdout } = await run(it.seat, sh`${place(it)} printf '%s\n' "$t" "$to"`, { title: `upload ${it.body.to}` });
-  const [temp = "", to = ""] = stdout.split("\n");
-  const { near: _, ...body } = it.body;
-  return { ...it, temp, body: { ...body, to } };
+/** The place as it is now: other folders may be there when the next session begins. */
+async function settled(seat: Seat, { to, near }: Upload, place: Command): Promise<Command> {
+  if (near === undefined) return place;
+  const { stdout } = await run(seat, sh`${place} printf '%s\n' "$t" "$to"`, { title: `upload ${to}` });
+  const [temp = "", there = ""] = stdout.split("\n");
+  return sh`umask 077; t=${temp} to=${there};`;
 }
 
 /** Blocks go over several sessions to whichever is free. */
@@ -183,7 +183,7 @@ async function striped(it: Try): Promise<void> {
   const ends = await Promise.allSettled([...others, session(lastProgram(it), last)]);
   const failed = ends.find((end) => end.status === "rejected");
   if (!failed) return;
-  await run(it.seat, sh`rm -f -- ${it.temp}`, { timeout: 30 }).catch(() => undefined);
+  await run(it.seat, sh`${it.place} rm -f -- "$t"`, { timeout: 30 }).catch(() => undefined);
   throw failed.reason;
 }
 
@@ -192,10 +192,11 @@ async function attempt(seat: Seat, body: Upload): Promise<void> {
   const file = await open(body.path).catch((error: unknown) => {
     throw unreadable(body, error);
   });
-  const it: Try = { seat, body, file, temp: tempOf(body.to), timeoutS };
-  const far = body.bytes >= STRIPED_FROM.bytes && (await roundTrip(seat.link)) >= STRIPED_FROM.rttMs;
+  const it: Try = { seat, body, file, place: placeOf(body), timeoutS };
   try {
-    await (far ? striped(await settled(it)) : whole(it));
+    const far = body.bytes >= STRIPED_FROM.bytes && (await roundTrip(seat.link)) >= STRIPED_FROM.rttMs;
+    if (far) it.place = await settled(seat, body, it.place);
+    await (far ? striped(it) : whole(it));
   } catch (error) {
     throw await explained(it, error);
   } finally {
@@ -221,16 +222,17 @@ async function otherwise({ to, path, bytes, sha256 }: Upload): Promise<UserError
 
 /** What is really behind a failed upload: our own file, a full disk, or damage on the way. */
 async function explained({ seat, body, problem }: Try, error: unknown): Promise<unknown> {
+  const folder = posix.dirname(body.near ?? body.to);
   if (!(error instanceof RemoteError) || error.failure.reason !== "exit") return error;
   if (problem !== undefined) return unreadable(body, problem);
   if (error.failure.code === WRONG_CONTENT)
     return (await otherwise(body).catch((cause: unknown) => unreadable(body, cause))) ?? error;
   if (/no space left on device|disk quota exceeded/i.test(error.failure.stderr ?? ""))
-    return failure(seat.target.label, "exit", `the disk is full: ${body.to} (${body.bytes} bytes) does not fit`, {
+    return failure(seat.target.label, "exit", `the disk is full: ${body.bytes} bytes do not fit below ${folder}`, {
       command: `upload ${body.to}`,
       code: error.failure.code ?? 1,
       stderr: error.failure.stderr ?? "",
-      advice: `make room under ${posix.dirname(body.to)} on the host; the old file, if any, is untouched`,
+      advice: `make room under ${folder} on the host; the old file, if any, is untouched`,
     });
   return error;
 }

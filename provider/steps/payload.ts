@@ -3,6 +3,8 @@ import type { LocalFile, Step } from "../step";
 import { checkedMode, checkedOwner, checkedPath, checkedSha256 } from "./checked";
 import type { FileOptions } from "./file";
 
+export type { LocalFile };
+
 export const bodyOf = (file: LocalFile): LocalFile => ({ ...file, sha256: checkedSha256(file.sha256) });
 
 export interface BinaryOptions extends FileOptions {

@@ -94,6 +94,23 @@ open_test() { mv -- "$ROOT/nowhere" "$ROOT/opened"; }`;
   });
 });
 
+describe("what was sent to another file system than our folder's", () => {
+  const staged = `mkdir -p "$S/A" "$ROOT/opt" && ln -s "$ROOT/opt/.kubexm-A-1" "$S/A/sum" && echo new >"$ROOT/opt/.kubexm-A-1" && echo half >"$ROOT/opt/..kubexm-A-1.0f"`;
+  const put = `entry=$PWD; is_owned() { :; }; (S=$S/A shared=; need_dir() { mkdir -p "$1"; }; put_staged sum "$ROOT/opt/bin/tool" 0755 root:root)`;
+  const unstaged = `unstage "$S/A"`;
+  for (const shell of ["dash", "bash"])
+    for (const [name, scripts, left] of [
+      ["is put in its place, and no half is left", [put, unstaged], ["bin"]],
+      ["and not used goes", [unstaged], []],
+    ] as const)
+      test(`${name}, by ${shell}`, () => {
+        const { run, list, read } = host({});
+        ok(run(shell, "set -e", staged, ...scripts));
+        assert.deepEqual([list("opt"), list("staging")], [[...left], []]);
+        assert.equal(read("opt/bin/tool"), left.length > 0 ? "new\n" : undefined);
+      });
+});
+
 describe("files of the administrator where an archive puts its own", () => {
   const mine = { "bin/tap": "mine\n", "bin/bridge": "mine, too\n", "bin/else": "never touched\n" };
   const archives: Readonly<Record<string, Readonly<Record<string, string>>>> = {

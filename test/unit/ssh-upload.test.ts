@@ -4,9 +4,13 @@ import { createHash, randomBytes } from "node:crypto";
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -57,6 +61,7 @@ const bodies: readonly [name: string, body: Buffer][] = [
   ["one piece", randomBytes(MiB / 2)],
   ["odd size", randomBytes(3 * MiB + 17)],
 ];
+const body = randomBytes(9 * MiB);
 const far: readonly [name: string, body: Buffer][] = [
   ["whole blocks", randomBytes(8 * MiB)],
   ["odd size", randomBytes(9 * MiB + 12_345)],
@@ -152,6 +157,40 @@ test("of a file that has grown since, what was announced", async () => {
   assert.equal(readFileSync(to, "utf8"), "old");
 });
 
+for (const [way, rttMs] of [
+  ["near", 0],
+  ["far", 50],
+] as const)
+  test(`upload to where it goes, on another file system (${way})`, async () => {
+    const server = await startServer();
+    const other = mkdtempSync("/dev/shm/kubexm-");
+    try {
+      const there = await connect(server.spec());
+      await farAway(server, there, rttMs);
+      const [to, near] = [join(place(), "file"), join(other, ".name")];
+      assert.notEqual(statSync(other).dev, statSync(dir.path).dev);
+      for (const from of [body, Buffer.from("again")]) {
+        await there.upload({ ...of(to, from), near: join(other, "not", "there", "yet", ".name") });
+        assert.equal(readlinkSync(to), near);
+        assert.ok(readFileSync(near).equals(from));
+        assert.deepEqual(readdirSync(other), [".name"]);
+      }
+      assert.equal(statSync(near).mode & 0o7777, 0o600);
+      await refused(there.upload({ ...of(to, body), near, sha256: "0".repeat(64) }));
+      assert.deepEqual(readdirSync(other), [".name"]);
+    } finally {
+      rmSync(other, { recursive: true });
+      server.stop();
+    }
+  });
+
+test("upload to where it goes, on the same file system: no link", async () => {
+  const path = place();
+  await seat.remote.upload({ ...of(join(path, "file"), Buffer.from("x")), near: join(path, ".name") });
+  assert.deepEqual(readdirSync(path), ["file"]);
+  assert.ok(!lstatSync(join(path, "file")).isSymbolicLink());
+});
+
 for (const name of ["with space", "quo'te", 'dou"ble', "$(touch hacked)", "-dash", "back\\slash", "*", "é漢🦀", ";x"])
   test(`upload to a file named ${name}`, async () => {
     const path = place();
@@ -187,7 +226,6 @@ async function refused(work: Promise<void>): Promise<Error> {
   );
 }
 
-const body = randomBytes(9 * MiB);
 const faults: readonly [name: string, upload: (to: string) => Upload, says: RegExp][] = [
   ["another checksum was announced", (to) => ({ ...of(to, body), sha256: "0".repeat(64) }), /not what was announced/],
   ["the file is shorter", (to) => ({ ...of(to, body), path: local(body.subarray(0, 100)) }), /100 bytes/],
