@@ -25,6 +25,8 @@ export const PROJECT: ProjectSettings = {
 };
 /** More is no faster: the provider process only grows, by half again with 256 on 40 hosts. */
 const PARALLEL = "64";
+/** Pulumi searches its memory for what is of no use a quarter as often: a tenth of all CPU time of a run, for 50 MB with 40 hosts. */
+const GOGC = "400";
 const LIGHT_SDK = join(__dirname, "light-sdk.js");
 /**
  * For the provider process, whose calls leave much that is soon of no use: Node lets that lie until it is gigabytes, the more
@@ -180,6 +182,7 @@ export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env
     ...pulumiEnv,
     ...passphraseFile(user),
     PULUMI_PARALLEL: user["PULUMI_PARALLEL"] ?? PARALLEL,
+    GOGC: user["GOGC"] ?? GOGC,
     // What the user says comes last, and so counts.
     NODE_OPTIONS: [...NODE_OPTIONS, user["NODE_OPTIONS"] ?? ""].join(" ").trim(),
   };

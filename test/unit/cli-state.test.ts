@@ -303,6 +303,7 @@ test("without any set-up: a file backend and a passphrase of its own, kept and c
   assert.equal(env["PULUMI_BACKEND_URL"], `file://${home.state}?metadata=skip`);
   assert.equal(env["PULUMI_CONFIG_PASSPHRASE_FILE"], home.passphrase);
   assert.equal(env["PULUMI_PARALLEL"], "64");
+  assert.equal(env["GOGC"], "400");
   assert.match(env["NODE_OPTIONS"] ?? "", /^--max-semi-space-size=4 --max-old-space-size=1024 --require /);
   const phrase = readFileSync(home.passphrase, "utf8");
   assert.equal(Buffer.from(phrase, "base64url").length, 32);
@@ -380,6 +381,7 @@ for (const [what, user, want, passphraseMade] of [
     false,
   ],
   ["the user's own parallelism", { PULUMI_PARALLEL: "3" }, { PULUMI_PARALLEL: "3" }, true],
+  ["the user's own word on Go's memory", { GOGC: "100" }, { GOGC: "100" }, true],
   [
     "the user's own limit of memory",
     { NODE_OPTIONS: "--max-old-space-size=8192" },
