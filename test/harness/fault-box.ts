@@ -47,7 +47,7 @@ export const FaultBox = component({
       steps.directory("/srv/kxf/folder", { mode: "0711", owner: "daemon:daemon" }),
       steps.symlink("/srv/kxf.link", "/srv/kxf/folder"),
       steps.sysctl("/etc/sysctl.d/99-kxf.conf", { "net.ipv4.conf.all.log_martians": 1 }),
-      steps.binary(`${folder}/kxf-tool`, program),
+      steps.binary(`${folder}/kxf-tool`, program, { probe: { args: [], says: "tool" } }),
       steps.archive("/opt/kxf", archive, { strip: 1 }),
       service,
       steps.unit("kxf.service", { enabled: true, running: true, restartOn: [conf, service] }),

@@ -188,17 +188,30 @@ describe("faults of hosts and of people", () => {
     assert.equal((await labExec(host, `cat ${SMALL}/kxf-tool; rm ${SMALL}/kxf-tool`)).stdout, "old");
   });
 
+  const elsewhereWith = (options: string) =>
+    labExec(host, `mkdir -m 700 /var/lib/kubexm && mount -t tmpfs -o ${options} tmpfs /var/lib/kubexm`);
+  /** What was saved moves to the disk below, as an administrator would do it. */
+  const moveBack = () =>
+    labExec(
+      host,
+      "cp -a /var/lib/kubexm /root/k && umount /var/lib/kubexm && rmdir /var/lib/kubexm && mv /root/k /var/lib/kubexm",
+    );
+
+  test("a /var where no program may run", async () => {
+    await elsewhereWith("noexec");
+    const wanted = inputs();
+    await converges(host, wanted);
+    await moveBack();
+    await reverts(host, quick, wanted);
+  });
+
   for (const size of ["32k", "100k", "360k"])
     test(`a full disk where the ledger is, at ${size}`, async () => {
-      await labExec(host, `mkdir -m 700 /var/lib/kubexm && mount -t tmpfs -o size=${size} tmpfs /var/lib/kubexm`);
+      await elsewhereWith(`size=${size}`);
       const wanted = inputs();
       const { error } = await here({ verb: "create", inputs: wanted });
       assert.match(error ?? "", /node1.*[\s\S]*(No space left on device|does not fit)/);
-      // What was saved moves to a disk with room, as an administrator would do it.
-      await labExec(
-        host,
-        "cp -a /var/lib/kubexm /root/k && umount /var/lib/kubexm && rmdir /var/lib/kubexm && mv /root/k /var/lib/kubexm",
-      );
+      await moveBack();
       await converges(host, wanted);
       await reverts(host, quick, wanted);
     });
