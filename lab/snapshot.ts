@@ -17,7 +17,7 @@ const prune = Object.keys(UNSEEN)
 
 /**
  * Everything in one go. Records end with NUL, because a file's name may hold anything else: `kind TAB name TAB value`, then
- * files as `type mode owner TAB target TAB path`, then hashes as sha256sum writes them.
+ * files as `type mode owner TAB target TAB path`, then hashes as b2sum writes them, in half of the time of sha256sum.
  */
 const LOOK = String.raw`
 export LC_ALL=C
@@ -57,9 +57,11 @@ cut -d' ' -f1 /proc/modules | as module
   printf 'default target\t%s\n' "$(systemctl get-default)"
 } | as system
 printf 'FILES\0'
-find / \( ${prune} \) -prune -o -printf '%y %m %u:%g\t%l\t%p\0'
+list=$(mktemp -p /run)
+find / \( ${prune} \) -prune -o -printf '%y %m %u:%g\t%l\t%p\0' -type f -fprint0 "$list"
 printf 'HASHES\0'
-find / \( ${prune} \) -prune -o -type f -print0 | xargs -0 -r sha256sum -z --
+xargs -0 -r b2sum -l 256 -z -- <"$list"
+rm "$list"
 } 2>/dev/null
 `.replaceAll("\\${", "${");
 
