@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { labExec, type LabHost } from "../../lab/hosts";
+import { snapshot, type Snapshot } from "../../lab/snapshot";
 import type { Context } from "../../provider/change";
 import { apply, driftOf, look, revert, type LookResult } from "../../provider/engine";
 import { linesOf } from "../../provider/looks";
@@ -6,6 +8,7 @@ import type { Work } from "../../provider/script";
 import { Command } from "../../provider/shell";
 import type { Remote } from "../../provider/ssh/remote";
 import type { Step } from "../../provider/step";
+import { changesOn } from "./machine-wide";
 
 /** One row of the table: what a step does to a real host, and that nothing of it stays. */
 export interface StepCase {
@@ -73,4 +76,18 @@ export async function walk(remote: Remote, { name, steps, holds, drifts, then }:
   await revert(remote, wanted.owner, false, context(wanted.owner));
   assert.deepEqual(await revert(remote, wanted.owner, false, context(wanted.owner)), [], "reverting twice is fine");
   await must(remote, "test ! -e /var/lib/kubexm");
+}
+
+/** For what must leave a host as it was. Where nothing is set up first, the last snapshot is that from before the next. */
+export function leftAsBefore(host: () => LabHost) {
+  let clean: Snapshot | undefined;
+  return async (given: string | undefined, act: () => Promise<void>) => {
+    if (given !== undefined) await labExec(host(), given);
+    const before = given === undefined && clean ? clean : await snapshot(host());
+    clean = undefined;
+    await act();
+    const now = await snapshot(host());
+    assert.equal(changesOn(before, now), "");
+    clean = now;
+  };
 }
