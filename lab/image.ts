@@ -19,10 +19,13 @@ const PULL_SECONDS = 120;
 const FRESH_DAYS = 14;
 
 /** What a small Debian server has, and what kubeadm's preflight looks for. */
-const PACKAGES = [
+export const PACKAGES = [
   ...["systemd", "systemd-sysv", "dbus", "udev", "openssh-server", "sudo", "ca-certificates", "procps", "kmod"],
   ...["iproute2", "iputils-ping", "nftables", "iptables", "ethtool", "conntrack", "socat", "curl"],
 ] as const;
+
+/** What kubexm installs on nodes and gives back: fetched, but not installed, so that no up of a lab waits for the archive. */
+export const FETCHED = ["ebtables", "ipset", "chrony", "bash-completion", "nfs-common", "open-iscsi"] as const;
 
 /** Units that a container cannot use, or that would wake up in the middle of a test. */
 const MASKED = [
@@ -46,6 +49,7 @@ printf '%s\\n' 'Acquire::Languages "none";' 'Acquire::GzipIndexes "true";' 'APT:
 apt-get update -qq
 apt-get install -qq -y -o Dpkg::Options::=--force-unsafe-io ${PACKAGES.join(" ")}
 apt-get clean
+apt-get install -qq -y --download-only ${FETCHED.join(" ")}
 for unit in ${MASKED.join(" ")}; do ln -sf /dev/null /etc/systemd/system/$unit; done
 rm -f ${MACHINE_SETTINGS.join(" ")} /etc/ssh/ssh_host_* /var/lib/dbus/machine-id /etc/motd
 rm -rf /var/log/apt /var/log/dpkg.log /var/log/alternatives.log /var/cache/debconf/*-old

@@ -11,7 +11,7 @@ import { portsFor } from "./ports";
 import { System } from "./system";
 
 /** For every host: what kubelet, kube-proxy and network plugins call, the clock, shell completion, and clients for network storage. */
-const packages = {
+export const packages = {
   debs: ["socat", "conntrack", "ebtables", "ipset", "chrony", "bash-completion", "nfs-common", "open-iscsi"],
   rpms: [
     ...["socat", "conntrack-tools", "ebtables", "ipset", "chrony"],

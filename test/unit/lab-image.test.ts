@@ -3,7 +3,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, test } from "node:test";
-import { removeFormer } from "../../lab/image.js";
+import { FETCHED, PACKAGES, removeFormer } from "../../lab/image.js";
+import { packages } from "../../resources/modules/host.js";
 
 const dir = mkdtempSync(join(tmpdir(), "kubexm-image-"));
 after(() => rmSync(dir, { recursive: true, force: true }));
@@ -20,4 +21,12 @@ test("the images that had a tag before are removed, by our label only; one that 
     "image rm sha256:a",
     "image rm sha256:b",
   ]);
+});
+
+test("what kubexm installs on a node is in the image, or fetched with it", () => {
+  const there: readonly string[] = [...PACKAGES, ...FETCHED];
+  assert.deepEqual(
+    packages.debs.filter((name) => !there.includes(name)),
+    [],
+  );
 });
