@@ -31,10 +31,23 @@ const noHosts = () =>
 
 const TIERS: readonly Tier[] = [
   { name: "unit", minutesPerFile: 3, labs: false, problem: () => undefined },
-  // Its files take longest: they come before those of hosts.
   { name: "cluster", minutesPerFile: 40, labs: true, problem: noHosts },
   { name: "hosts", minutesPerFile: 40, labs: true, problem: noHosts },
 ];
+
+/**
+ * What takes minutes, the longest first, so that in the end no core waits for one of them alone; the others take one at most,
+ * and come after them.
+ */
+const LONGEST = [
+  ...["cluster/one-and-one", "cluster/three-masters", "cluster/faults", "hosts/contract", "hosts/faults-hosts"],
+  ...["cluster/killed", "hosts/faults", "hosts/steps", "hosts/lifecycle", "hosts/components"],
+];
+
+const rank = ({ file }: Job) => {
+  const found = LONGEST.findIndex((name) => label(file) === `${name}.test.ts`);
+  return found < 0 ? LONGEST.length : found;
+};
 
 /** While one waits for systemd, apt or a clock, the other has the cores; three at once want all of two and are no faster. */
 const LABS_AT_ONCE = 2;
@@ -144,7 +157,8 @@ async function runTiers(chosen: readonly Chosen[], width: number, { testName, tr
       report(tier.name, failed(tier.name, problem), 0, "");
     }
   }
-  const first = await inOrder(jobs, width, async (job) => ({ job, run: await runJob(job, testName) }));
+  const order = jobs.toSorted((one, other) => rank(one) - rank(other));
+  const first = await inOrder(order, width, async (job) => ({ job, run: await runJob(job, testName) }));
   return sum([...tallies, ...(await secondTries(first, tries))]);
 }
 
