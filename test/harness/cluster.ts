@@ -117,7 +117,7 @@ async function drive(lab: Lab, cwd: string, file: string, first: string): Promis
   };
   const befores = new Map<string, Snapshot>();
   const remember = async (name: string) => void befores.set(name, await snapshot(host(name)));
-  for (const { name } of lab.hosts) await remember(name);
+  await Promise.all(lab.hosts.map(({ name }) => remember(name)));
   return {
     lab,
     cwd,
