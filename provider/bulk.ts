@@ -2,8 +2,8 @@ import { sh, type Command } from "./shell";
 import type { BulkKind, State } from "./step";
 
 interface Bulk {
-  /** Asks the host about all names at once. */
-  readonly ask: (names: readonly string[]) => Command;
+  /** Asks the host about all names at once; others are only what looks of another kind go by. */
+  readonly ask: (names: readonly string[], others: readonly string[]) => Command;
   /** The state of each name, from what was answered. */
   readonly read: (answer: readonly string[], names: readonly string[]) => State[];
 }
@@ -80,7 +80,7 @@ function readParameters(answer: readonly string[], names: readonly string[]): St
 
 export const bulks: Readonly<Record<BulkKind, Bulk>> = {
   path: { ask: (names) => sh`bulk_path ${names}`, read: readPaths },
-  unit: { ask: (names) => sh`bulk_unit ${names}`, read: readUnits },
+  unit: { ask: (names, others) => sh`bulk_unit ${names.length} ${[...names, ...others]}`, read: readUnits },
   package: { ask: (names) => sh`bulk_package ${names}`, read: readPackages },
   sysctl: { ask: (names) => sh`bulk_sysctl ${names.map(sysctlPath)}`, read: readSysctls },
   parameter: {

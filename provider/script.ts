@@ -53,20 +53,23 @@ ${held}; look_${name} || m error ${w} ${s} $?`;
     return lines(sh`tell_owned ${work.owner} ${w}`, ...looks);
   });
   const together = bulkNames(works).map(
-    ([kind, names]) => sh`m bulk ${kind}; ${bulks[kind].ask(names)} || m error-bulk ${kind}`,
+    ([kind, names, others]) => sh`m bulk ${kind}; ${bulks[kind].ask(names, others)} || m error-bulk ${kind}`,
   );
   // What is known of units beforehand, other looks need not ask systemd for.
   const script = lines(sh`tell_release`, ...together, ...parts);
   return lines(head(mark, script), script, sh`m end`);
 }
 
-/** The names to ask for together, each once, by kind. */
-export function bulkNames(works: readonly Work[]): [BulkKind, string[]][] {
+/** The names to ask for together, each once, by kind; and those that other looks only go by. */
+export function bulkNames(works: readonly Work[]): [kind: BulkKind, names: string[], others: string[]][] {
   const steps = works.flatMap((work) => work.steps);
-  const units = steps.flatMap((step) => step.units ?? []).map((name) => ({ kind: "unit", name }) as const);
-  const wanted = [...steps.flatMap((step) => step.bulk ?? []), ...units];
-  const kinds = Object.keys(bulks).filter((kind): kind is BulkKind => wanted.some((bulk) => bulk.kind === kind));
-  return kinds.map((kind) => [kind, [...new Set(wanted.flatMap((bulk) => (bulk.kind === kind ? [bulk.name] : [])))]]);
+  const wanted = steps.flatMap((step) => step.bulk ?? []);
+  const units = [...new Set(steps.flatMap((step) => step.units ?? []))];
+  return (Object.keys(bulks) as BulkKind[]).flatMap((kind) => {
+    const names = [...new Set(wanted.flatMap((bulk) => (bulk.kind === kind ? [bulk.name] : [])))];
+    const others = kind === "unit" ? units.filter((name) => !names.includes(name)) : [];
+    return names.length + others.length > 0 ? [[kind, names, others]] : [];
+  });
 }
 
 /** Text that the remote shell stores or feeds to a child without looking into it. */

@@ -27,7 +27,16 @@ bulk_parameter() { # PATH…: in a container, only what it may write itself
   [ $# -eq 0 ] || grep -H '' -- "$@"
 }
 learned_units=
-bulk_unit() { # NAME…: blocks in the order of the names; kept for who else goes by one of them
+bulk_unit() { # COUNT NAME…: blocks in the order of the names, of those after the first COUNT only where they may be active
+  left=$1
+  shift
+  for name; do
+    shift
+    if [ "$left" -gt 0 ] || unit_may_be_active "${name%.service}"; then set -- "$@" "$name"; fi
+    left=$((left - 1))
+  done
+  [ $# -gt 0 ] || return 0
+  # Kept for who else goes by one of them.
   learned_units=$(systemctl show -p Id,LoadState,UnitFileState,ActiveState -- "$@") && printf '%s\n' "$learned_units"
 }
 bulk_package() { # NAME…

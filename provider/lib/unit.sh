@@ -5,13 +5,16 @@ unit_is_known() { # SERVICE: to see whether it has a file costs nothing, to ask 
   done
   return 1
 }
+unit_may_be_active() { # SERVICE: systemd keeps a link for each that is; before version 236 it did not, and has to be asked
+  unit_is_known "$1" && { [ ! -d /run/systemd/units ] || [ -L "/run/systemd/units/invocation:$1.service" ]; }
+}
 unit_is_active() { # SERVICE: as systemd said before, or says now
   case $learned_units in
     *"Id=$1.service$nl"*)
       block=${learned_units#*"Id=$1.service$nl"} && block=$nl${block%%"$nl$nl"*}$nl
       case $block in *"${nl}ActiveState=active$nl"*) ;; *) return 1 ;; esac
       ;;
-    *) unit_is_known "$1" && systemctl is-active -q "$1" ;;
+    *) unit_may_be_active "$1" && systemctl is-active -q "$1" ;;
   esac
 }
 look_unit() { # NAME: states of the unit, and for which configuration it was last started by us

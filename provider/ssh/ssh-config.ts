@@ -99,6 +99,7 @@ function expandTokens(text: string, tokens: Record<string, string>): string {
 /** A path of a config file: its tokens stand for where the login goes in the end, whoever said so. */
 export function expandPath(path: string, to: { alias: string; address: string; port: number; user: string }): string {
   const { address: h, alias: n, port, user: r } = to;
+  if (!path.includes("%")) return expandHome(path);
   return expandHome(expandTokens(path, { d: homedir(), h, n, p: String(port), r, u: userInfo().username, "%": "%" }));
 }
 
