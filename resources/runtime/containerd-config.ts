@@ -49,10 +49,17 @@ const versionParts = z
   .regex(/^v?\d+\.\d+\.\d+/)
   .transform((text) => text.replace(/^v/, "").split(".").map(Number));
 
+function formOf(version: string) {
+  const [major = 0, minor = 0] = versionParts.parse(version);
+  return forms.find(({ since: [a, b] }) => major > a || (major === a && minor >= b)) ?? forms[3];
+}
+
+/** Whether one version reads what is written for the other. */
+export const readsTheSame = (one: string, other: string): boolean => formOf(one) === formOf(other);
+
 /** containerd's config.toml in the form that this version reads. */
 export function containerdConfig(settings: ContainerdSettings): string {
-  const [major = 0, minor = 0] = versionParts.parse(settings.version);
-  const form = forms.find(({ since: [a, b] }) => major > a || (major === a && minor >= b)) ?? forms[3];
+  const form = formOf(settings.version);
   const base = {
     version: form.version,
     root: settings.dataDir,
