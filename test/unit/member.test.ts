@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { revert } from "../../provider/engine";
+import type { RemoteError } from "../../provider/errors";
 import { member, type Membership } from "../../resources/kubernetes/member";
 import { kubeadm as theirKubeadm } from "../../resources/kubernetes/paths";
 import { fakeHost, type FakeHost } from "../harness/fake-host";
@@ -162,11 +163,8 @@ describe("a master that asks to join", () => {
   const healthy = (...ids: number[]) =>
     ids.map((n) => `echo 'https://192.0.2.${n}:2379 is healthy: took 1ms'`).join("; ");
   const pki = ["ca", "front-proxy-ca", "etcd/ca"].flatMap((name) => [`${name}.crt`, `${name}.key`]);
-  const files = Object.fromEntries(
-    [...pki, "sa.key", "sa.pub"]
-      .map((name) => [`etc/kubernetes/pki/${name}`, "x"])
-      .concat([["etc/kubernetes/admin.conf", "x"]]),
-  );
+  const keys = [...pki, "sa.key", "sa.pub"].map((name): [string, string] => [`etc/kubernetes/pki/${name}`, "x"]);
+  const files = Object.fromEntries([...keys, ["etc/kubernetes/admin.conf", "x"] as const]);
   const asked = async (list: string, health: string) => {
     const token = "echo 'kubeadm join lb:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:1'";
     const crictl = `case "$*" in *"member list"*) ${list} ;; *"endpoint health"*) ${health}; echo x >>"$ROOT/run/tries" ;; esac`;
@@ -186,14 +184,11 @@ describe("a master that asks to join", () => {
     );
   });
   test("is told what to do while members do not answer, before kubeadm waits for them in vain", () =>
-    assert.rejects(
-      asked(members(row(1), row(2), row(3)), healthy(1)),
-      (error: { failure?: { code?: number; stderr?: string } }) => {
-        assert.equal(error.failure?.code, 3);
-        assert.match(error.failure?.stderr ?? "", /do not answer: m2 m3;[^]*KUBEXM_FORGET=m2,m3 kubexm up/);
-        return true;
-      },
-    ));
+    assert.rejects(asked(members(row(1), row(2), row(3)), healthy(1)), (error: RemoteError) => {
+      assert.equal(error.failure.code, 3);
+      assert.match(error.failure.stderr ?? "", /do not answer: m2 m3;[^]*KUBEXM_FORGET=m2,m3 kubexm up/);
+      return true;
+    }));
 });
 
 describe("etcd's folder", () => {
