@@ -1,6 +1,5 @@
-import { older, rowOf } from "../../artifacts/catalogue";
+import { leastInPlaceOf, readsTheSame } from "../config/containerd-form";
 import { etcdDirAdvice } from "../config/etcd-dir";
-import { readsTheSame } from "../runtime/containerd-config";
 import type { Asked } from "./asked";
 import { fail, pass, warn, type Judge, type Verdict } from "./checks";
 import type { Installed, Seen, Socket } from "./seen";
@@ -108,8 +107,8 @@ function judgeAdopted({ binaries }: Seen, { version, runtimeVersion }: Asked): V
   const other = "replace in place of adopt to kubernetes.containerRuntime.containerd.existing";
   if (program === undefined || found === undefined)
     return fail("there is no containerd that could be adopted", `install one, or write ${other}`);
-  const least = rowOf(version)?.leastContainerd ?? found;
-  if (older(found, least))
+  const least = leastInPlaceOf(found, version);
+  if (least !== undefined)
     return fail(
       `${textOf(program)} is too old for Kubernetes ${version}`,
       `bring it to ${least} or newer, or write ${other}`,

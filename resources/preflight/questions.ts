@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { commaParts, hostsWithRoles, type ClusterSpec, type HostRoles, type Role } from "../config";
-import { versionsFor } from "../../artifacts";
 import { ownerOf } from "../../provider/arguments";
+import { containerdOf } from "../config/containerd-form";
 import { etcdDirMayBeShared } from "../config/etcd-dir";
 import { nodeModules, podsHaveIpv6 } from "../modules/node-kernel";
 import { portsFor } from "../modules/ports";
@@ -141,7 +141,7 @@ export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reac
     kubeadm: kubernetes.type === "kubeadm" && !kubernetes.ignorePreflightErrors.includes("SystemVerification"),
     runtime,
     existingRuntime: containerd.existing,
-    ...(adopts && { runtimeVersion: versionsFor(spec).containerd }),
+    ...(adopts && { runtimeVersion: containerdOf(spec) }),
     leftovers: kubernetes.leftovers,
     cgroupV1: !failCgroupV1,
     nftables: kubernetes.proxyMode === "nftables",
