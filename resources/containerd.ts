@@ -46,13 +46,18 @@ export const Containerd = component({
     const { version, dataDir, sandboxImage, config: more, existing } = args;
     const from = (name: "containerd" | "runc" | "crictl" | "cni-plugins", version: string) =>
       fileFor(name, version, arch, args.sources);
-    const programs = archive("/usr/local", from("containerd", version));
-    const runc = binary("/usr/local/sbin/runc", from("runc", args.runc));
-    const service = template("/etc/systemd/system/containerd.service", "containerd/containerd.service", {});
-    const own = existing === "adopt" ? [] : [programs, runc, service];
+    // Of those that are adopted nobody need have the files.
+    const own =
+      existing === "adopt"
+        ? []
+        : [
+            archive("/usr/local", from("containerd", version)),
+            binary("/usr/local/sbin/runc", from("runc", args.runc)),
+            template("/etc/systemd/system/containerd.service", "containerd/containerd.service", {}),
+          ];
     const conf = file("/etc/containerd/config.toml", containerdConfig({ version, dataDir, sandboxImage, more }));
     return [
-      ...(existing === "refuse" ? [noOtherContainerd(programs)] : []),
+      ...(existing === "refuse" ? own.slice(0, 1).map(noOtherContainerd) : []),
       // Of a small installation of the RHEL family it is no part.
       ...(facts.os.packageManager === "apt" ? [] : pkg("tar")),
       // What a containerd of others has is theirs, what came since too.

@@ -4,7 +4,7 @@ import { hostSpec } from "../provider/ssh/spec";
 import { sh } from "../provider/shell";
 import { command, data, file, template, unit } from "../provider/steps";
 import { controlPlane, initConfiguration } from "./kubernetes/kubeadm-config";
-import { kubeletDropIn } from "./kubernetes/kubelet";
+import { kubeletDropIn, unitWords } from "./kubernetes/kubelet";
 import { leave } from "./kubernetes/leave";
 import { member, short } from "./kubernetes/member";
 import { kubeadmConf } from "./kubernetes/paths";
@@ -69,7 +69,7 @@ export const KubernetesNode = component({
     const etcdDir = init?.configuration.cluster.etcd.local.dataDir;
     const service = template("/etc/systemd/system/kubelet.service", "kubernetes/kubelet.service", {});
     const environment = template("/etc/systemd/system/kubelet.service.d/10-kubexm.conf", "kubernetes/kubelet.conf", {
-      args: [`--node-ip=${addresses.join(",")}`, `--hostname-override=${name}`, ...kubeletArgs].join(" "),
+      args: unitWords([`--node-ip=${addresses.join(",")}`, `--hostname-override=${name}`, ...kubeletArgs]),
     });
     const configuration = file("/etc/kubernetes/kubelet.conf.d/50-kubexm.conf", kubeletDropIn(kubelet));
     return [

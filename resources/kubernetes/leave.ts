@@ -75,7 +75,7 @@ if [ -n "$node" ]; then
   gone=
   # A node that has fallen silent cannot end its pods: they count as gone soon after they were told to.
   if [ "$node" != ${`${name} True`} ] || [ ${lost ? "yes" : "no"} = yes ]; then gone=--skip-wait-for-delete-timeout=1; fi
-  out=$(${kubectl} drain ${name} --ignore-daemonsets --delete-emptydir-data --timeout ${`${drain.timeout}s`} ${drain.force || lost ? ["--force"] : []} $gone 2>&1) || {
+  out=$(${kubectl} drain ${name} --ignore-daemonsets --delete-emptydir-data --timeout ${`${drain.timeout}s`} ${drain.force || lost ? ["--force"] : []} ${lost ? ["--disable-eviction"] : []} $gone 2>&1) || {
     printf '%s\n' "$out" | tail -n 8 >&2
     # Where only this API server fails, another master may do it.
     ${kubectl} --request-timeout 20s get --raw /readyz >/dev/null || exit 1

@@ -26,23 +26,45 @@ export interface Membership extends JoinSettings {
 /** By which a cluster is known. */
 const caSum = sh`sha256sum </etc/kubernetes/pki/ca.crt | cut -c1-64`;
 
+/** kubeadm waits for minutes for a member that is dead, and then says that it was in vain. */
+const allAnswer = (name: string) => sh`
+silent() {
+  members=$(etcdctl member list) || exit 1
+  health=$(etcdctl endpoint health --cluster 2>&1 || :)
+  # Learners are asked nothing, and one that never started has no address.
+  printf '%s\n' "$members" | grep -v ', true$' | tr -d ' ' | while IFS=, read -r _ _ member _ url _; do
+    case $health in *"$url is healthy"*) ;; *) printf ' %s' "$member" ;; esac
+  done
+}
+left=3
+while dead=$(silent) || exit 1; [ -n "$dead" ]; do
+  left=$((left - 1))
+  [ $left -gt 0 ] || {
+    say "members of etcd do not answer:$dead; while that is so, no further master can join"
+    say ${`bring them back first; those that are gone for good have to leave before ${name} comes: take them and ${name} out of cluster.yaml, run`} "KUBEXM_FORGET=$(printf %s "$dead" | sed 's/^ //; s/ /,/g') kubexm up," ${`and then add ${name} again`}
+    exit 3
+  }
+  sleep 2
+done`;
+
 /** A token for a quarter of an hour and, for a further master, the keys of the cluster. Old entries of the name go. */
 const lend = ({ name, local, masters }: Membership, itsCa: string): Command => sh`
 [ -s ${adminConf} ] || exit 0
 ${servingMaster(masters.length)}
+${local === undefined ? sh`` : etcdctl}
 if [ ${itsCa} != "$(${caSum})" ]; then
 ${kubectl} delete node ${name} --ignore-not-found >/dev/null || exit 1
 ${
   local === undefined
     ? sh``
-    : sh`${etcdctl}
-for stale in $(etcdctl member list | grep ${grepMember(name, [local.address])} | cut -d, -f1); do etcdctl member remove "$stale" >/dev/null || exit 1; done`
+    : sh`for stale in $(etcdctl member list | grep ${grepMember(name, [local.address])} | cut -d, -f1); do etcdctl member remove "$stale" >/dev/null || exit 1; done`
 }
 fi
 ${
   local === undefined
     ? sh``
-    : sh`printf 'keys=%s\n' "$(tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.key sa.pub front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key | base64 | tr -d '\n')"`
+    : sh`${allAnswer(name)}
+printf 'keys=%s\n' "$(tar -C /etc/kubernetes/pki -cf - ca.crt ca.key sa.key sa.pub front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key | base64 | tr -d '\n')"`
 }
 command=$(${kubeadm} --kubeconfig ${adminConf} token create --ttl 15m --description ${`kubexm: ${name} joins`} --print-join-command) || exit 1
 set -- $command

@@ -1,5 +1,6 @@
 import { literal, sh, type Command } from "../../provider/shell";
 import type { Step } from "../../provider/step";
+import { controlPlaneTaint } from "./kubeadm-config";
 import { adminConf, kubectl } from "./paths";
 
 const run = sh`${kubectl} --request-timeout 20s`;
@@ -30,6 +31,8 @@ export function nodeSettings(
   const unset = takenAwayBy[kind];
   // An empty value is none.
   const sorted = wanted.map((word) => (kind === "taint" ? word.replace("=:", ":") : word)).sort();
+  // kubeadm sets that one, and where it may not be it is unwanted: nobody has to remember whose it is.
+  const remembered = sorted.some((word) => word !== controlPlaneTaint);
   const now = sh`all=$(${run} get node ${node} -o ${`go-template=${template}`})`;
   // kubelet registers its node some seconds after it joined, and later where the API server was away.
   const patiently = (attempt: Command) => sh`left=30
@@ -58,6 +61,8 @@ for word in $(cat "$entry/ours" 2>/dev/null) ${unwanted}; do
   case "$found " in *" $word "*) ;; *) case $there in *" $word "*) found="$found $word" ;; esac ;; esac
 done
 [ -n "$found" ] || found=" none"
+# By another master, or with a record that was lost: what is not on record would stay when it is no longer wanted.
+[ ${remembered ? "yes" : "no"} = no ] || [ -f "$entry/ours" ] || found="$found (not on record)"
 kv ${kind}s ${literal('"${found# }"')}`,
     save: sh`${patiently(now)}
 printf '%s\n' "$all" >had`,

@@ -6,12 +6,17 @@ import { readImageArchive } from "./image-archives";
 
 function filesFor(spec: ClusterSpec, arches: readonly string[]): FileId[] {
   const { kubernetes, containerd, runc, crictl, cniPlugins } = versionsFor(spec);
+  const adopted = spec.kubernetes.containerRuntime.containerd.existing === "adopt";
   const files = [
     { name: "kubeadm", version: kubernetes },
     { name: "kubelet", version: kubernetes },
     { name: "kubectl", version: kubernetes },
-    { name: "containerd", version: containerd },
-    { name: "runc", version: runc },
+    ...(adopted
+      ? []
+      : ([
+          { name: "containerd", version: containerd },
+          { name: "runc", version: runc },
+        ] as const)),
     { name: "crictl", version: crictl },
     { name: "cni-plugins", version: cniPlugins },
   ] as const;

@@ -18,6 +18,10 @@ export const asked = z.object({
   existingRuntime: z
     .enum(["refuse", "adopt", "replace"])
     .describe("What becomes of a containerd that is there already"),
+  runtimeVersion: z
+    .string()
+    .optional()
+    .describe("The version of it that settings are written for, where it is adopted"),
   leftovers: z.enum(["refuse", "clean"]).default("refuse").describe("What becomes of remains of another cluster"),
   cgroupV1: z.boolean().describe("kubelet was told to run with cgroup version 1"),
   nftables: z.boolean().describe("kube-proxy uses nftables"),

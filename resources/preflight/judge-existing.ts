@@ -1,3 +1,4 @@
+import { leastInPlaceOf, readsTheSame } from "../config/containerd-form";
 import { etcdDirAdvice } from "../config/etcd-dir";
 import type { Asked } from "./asked";
 import { fail, pass, warn, type Judge, type Verdict } from "./checks";
@@ -98,6 +99,27 @@ function judgeCluster(all: readonly Remains[], asked: Asked): Verdict | undefine
   return warn(listed(all), `nothing: ${words.join(", ")} (kubernetes.leftovers: clean)`);
 }
 
+/** Its configuration is ours then, and one that it cannot read would stop the containers that run in it. */
+function judgeAdopted({ binaries }: Seen, { version, runtimeVersion }: Asked): Verdict | undefined {
+  if (runtimeVersion === undefined) return undefined;
+  const program = binaries.find(({ name }) => name === "containerd");
+  const found = /\d+\.\d+\.\d+/.exec(program?.version ?? "")?.[0];
+  const other = "replace in place of adopt to kubernetes.containerRuntime.containerd.existing";
+  if (program === undefined || found === undefined)
+    return fail("there is no containerd that could be adopted", `install one, or write ${other}`);
+  const least = leastInPlaceOf(found, version);
+  if (least !== undefined)
+    return fail(
+      `${textOf(program)} is too old for Kubernetes ${version}`,
+      `bring it to ${least} or newer, or write ${other}`,
+    );
+  if (readsTheSame(found, runtimeVersion)) return undefined;
+  return fail(
+    `${textOf(program)} does not read the configuration of ${runtimeVersion}`,
+    `write ${found} to kubernetes.containerRuntime.containerd.version, as nothing else is known of it; or ${other}`,
+  );
+}
+
 function judgeRuntime(all: readonly Remains[], { runtime, existingRuntime }: Asked): Verdict | undefined {
   if (all.length === 0) return undefined;
   if (runtime === "containerd" && existingRuntime === "refuse")
@@ -136,6 +158,7 @@ export const judgeExisting: Judge = (seen, asked) => {
       asked,
     ),
     judgeEtcdDir(seen, asked),
+    judgeAdopted(seen, asked),
     judgeRuntime(all.filter(ofRuntime), asked),
   ].flatMap((verdict) => verdict ?? []);
   const failed = verdicts.filter(({ result }) => result === "fail");

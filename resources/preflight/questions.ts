@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { commaParts, hostsWithRoles, type ClusterSpec, type HostRoles, type Role } from "../config";
 import { ownerOf } from "../../provider/arguments";
+import { containerdOf } from "../config/containerd-form";
 import { etcdDirMayBeShared } from "../config/etcd-dir";
 import { nodeModules, podsHaveIpv6 } from "../modules/node-kernel";
 import { portsFor } from "../modules/ports";
@@ -20,11 +21,13 @@ function listening(spec: ClusterSpec, roles: readonly Role[]): string[] {
   return [...new Set([...portsFor(spec, roles).filter((range) => !isNodePorts(range)), ...local])];
 }
 
+const NODES: readonly Role[] = ["master", "worker"];
+
 const GIB = 2 ** 30;
 
 /** GiB that must be free: what comes with up, and room to begin the work with. */
 function diskNeeds(spec: ClusterSpec, roles: readonly Role[]): Record<string, number> {
-  const node = roles.includes("master") || roles.includes("worker");
+  const node = roles.some((role) => NODES.includes(role));
   const { containerdDataDir, dockerDataDir, registryDataDir } = spec.registry;
   const images = spec.kubernetes.containerRuntime.type === "docker" ? dockerDataDir : containerdDataDir;
   const etcd = Math.ceil((2 * spec.etcd.quotaBackendBytes) / GIB);
@@ -130,6 +133,7 @@ export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reac
   const { failCgroupV1 } = configuration.safeParse(kubernetes.kubeletConfiguration).data ?? { failCgroupV1: true };
   // Hosts that are only made ready need no more than that.
   const cluster = kubernetes.type !== "none";
+  const adopts = cluster && containerd.existing === "adopt" && roles.some((role) => NODES.includes(role));
   return {
     roles,
     cluster,
@@ -137,6 +141,7 @@ export function questionsFor(spec: ClusterSpec, name: string): Omit<Asked, "reac
     kubeadm: kubernetes.type === "kubeadm" && !kubernetes.ignorePreflightErrors.includes("SystemVerification"),
     runtime,
     existingRuntime: containerd.existing,
+    ...(adopts && { runtimeVersion: containerdOf(spec) }),
     leftovers: kubernetes.leftovers,
     cgroupV1: !failCgroupV1,
     nftables: kubernetes.proxyMode === "nftables",

@@ -1,5 +1,5 @@
 import { stringify } from "smol-toml";
-import { z } from "zod";
+import { formOf } from "../config/containerd-form";
 import { merge, type Table } from "../config/merge";
 
 export interface ContainerdSettings {
@@ -16,49 +16,33 @@ const cni = (binaries: Table) => ({ ...binaries, conf_dir: "/etc/cni/net.d" });
 const runtimes = { default_runtime_name: "runc", runtimes: { runc } };
 
 /** Until 1.7 one plugin does it all. */
-const onePlugin = ({ sandboxImage }: ContainerdSettings) => ({
+const onePlugin = ({ sandboxImage }: ContainerdSettings, binaries: Table) => ({
   "io.containerd.grpc.v1.cri": {
     sandbox_image: sandboxImage,
     containerd: runtimes,
-    cni: cni({ bin_dir: "/opt/cni/bin" }),
+    cni: cni(binaries),
     registry,
   },
 });
 
-const severalPlugins =
-  (binaries: Table) =>
-  ({ sandboxImage }: ContainerdSettings) => ({
-    "io.containerd.cri.v1.images": { pinned_images: { sandbox: sandboxImage }, registry },
-    "io.containerd.cri.v1.runtime": { containerd: runtimes, cni: cni(binaries) },
-    "io.containerd.transfer.v1.local": registry,
-  });
+const severalPlugins = ({ sandboxImage }: ContainerdSettings, binaries: Table) => ({
+  "io.containerd.cri.v1.images": { pinned_images: { sandbox: sandboxImage }, registry },
+  "io.containerd.cri.v1.runtime": { containerd: runtimes, cni: cni(binaries) },
+  "io.containerd.transfer.v1.local": registry,
+});
 
-const one = { bin_dir: "/opt/cni/bin" };
-const list = { bin_dirs: ["/opt/cni/bin"] };
-
-/** Which form of configuration a version of containerd reads, newest first. */
-const forms = [
-  { since: [2, 3], version: 4, plugins: severalPlugins(list) },
-  { since: [2, 1], version: 3, plugins: severalPlugins(list) },
-  { since: [2, 0], version: 3, plugins: severalPlugins(one) },
-  { since: [1, 0], version: 2, plugins: onePlugin },
-] as const;
-
-const versionParts = z
-  .string()
-  .regex(/^v?\d+\.\d+\.\d+/)
-  .transform((text) => text.replace(/^v/, "").split(".").map(Number));
+const plugins = { one: onePlugin, several: severalPlugins };
+const folders = { bin_dir: { bin_dir: "/opt/cni/bin" }, bin_dirs: { bin_dirs: ["/opt/cni/bin"] } };
 
 /** containerd's config.toml in the form that this version reads. */
 export function containerdConfig(settings: ContainerdSettings): string {
-  const [major = 0, minor = 0] = versionParts.parse(settings.version);
-  const form = forms.find(({ since: [a, b] }) => major > a || (major === a && minor >= b)) ?? forms[3];
+  const form = formOf(settings.version);
   const base = {
     version: form.version,
     root: settings.dataDir,
     state: "/run/containerd",
     plugins: {
-      ...form.plugins(settings),
+      ...plugins[form.plugins](settings, folders[form.folders]),
       // Its own default is /opt/containerd, a folder that would stay when containerd goes.
       "io.containerd.internal.v1.opt": { path: `${settings.dataDir}/opt` },
     },

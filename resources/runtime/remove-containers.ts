@@ -1,6 +1,8 @@
 import { sh } from "../../provider/shell";
 import type { Step } from "../../provider/step";
-import { crictl, ctr } from "./paths";
+import { criSocket, crictl, ctr } from "./paths";
+
+const socket = criSocket.replace("unix://", "");
 
 /** Does nothing now; its undo ends what still runs, before containerd and its data go. */
 export const removeContainers = (dataDir: string): Step => ({
@@ -18,6 +20,8 @@ systemctl stop containerd
 for process in /proc/[0-9]*; do
   read -r name <"$process/comm" 2>/dev/null || continue
   case $name in containerd-shim*) ;; *) continue ;; esac
+  # Another containerd, of a Docker from snap or in a container of another's, has its own.
+  tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -qF -e ${` -address ${socket} `} || continue
   shim=$(basename "$process")
   # What it looked after would live on without it: each is the first process of its container, with which the others go.
   for child in $(sed -n "s/^\([0-9]*\) (.*) [A-Z] $shim .*/\1/p" /proc/[0-9]*/stat 2>/dev/null); do kill -9 "$child" 2>/dev/null || :; done

@@ -24,6 +24,13 @@ rm -rf /var/lib/kubelet/*
 END
 chmod 755 /usr/local/bin/kubeadm`;
 
+/** Two that look after a container of some containerd: of ours, and of another that is none of our business. */
+const SHIMS = `printf '#!/bin/sh\\nsleep 600\\n' >/usr/local/bin/containerd-shim-x
+chmod 755 /usr/local/bin/containerd-shim-x
+for at in /run/containerd /run/other; do
+  setsid containerd-shim-x -namespace n -address $at/containerd.sock -id 1 </dev/null >/dev/null 2>&1 &
+done`;
+
 const node: Step = {
   id: "node",
   want: { recorded: "yes" },
@@ -57,9 +64,11 @@ test("disks of the administrator's below data folders are there after destroy, w
       "/var/lib/containerd/tmpmounts/t",
     ];
     for (const volume of volumes) await labExec(host, `mkdir -p ${volume} && mount -t tmpfs volume ${volume}`);
-    await labExec(host, PROGRAMS);
+    await labExec(host, `${PROGRAMS}\n${SHIMS}`);
     await revert(remote, "mounts", false, context("mounts"));
     assert.equal(await mounted(), before);
+    const shims = "ps -C containerd-shim-x -o args= | sed 's/.*-address //; s/ .*//'";
+    assert.equal((await labExec(host, shims)).stdout, "/run/other/containerd.sock\n");
     assert.match(before, /containerd\/disk\n.*kubelet\/pods\n$/);
     for (const disk of DISKS) assert.equal((await labExec(host, `cat ${disk}/file`)).stdout, "theirs\n");
     const left = "ls /var/lib/kubelet /var/lib/containerd; test ! -e /run/kubexm-mounts";

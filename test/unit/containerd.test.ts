@@ -120,6 +120,15 @@ test("the folder of running containers cannot be changed beneath them", () => {
   );
 });
 
+test("a containerd that is adopted may have a version of which no file is known", () => {
+  const args = Containerd.definition.args.parse({
+    ...{ version: "1.6.20", runc: "0.0.1", crictl: "1.35.0", cniPlugins: "1.9.1" },
+    ...{ arch: "amd64", sandboxImage: "registry.k8s.io/pause", existing: "adopt" },
+  });
+  const ids = Containerd.definition.steps(args, parseFacts("ID=debian")).flatMap((step) => [step].flat());
+  assert.ok(!ids.some(({ id }) => /usr\/local\/(sbin|lib)|containerd\.service$/.test(id) && !id.startsWith("unit")));
+});
+
 test("a small installation of the RHEL family lacks tar", () => {
   const versions = { version: "2.2.7", runc: "1.3.4", crictl: "1.35.0", cniPlugins: "1.9.1" };
   const args = Containerd.definition.args.parse({ ...versions, arch: "amd64", sandboxImage: "registry.k8s.io/pause" });

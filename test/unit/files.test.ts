@@ -19,3 +19,18 @@ test("files are needed for the architectures that are written, and perhaps for t
   assert.deepEqual(arches(undefined, "amd64"), ["amd64", "arm64"]);
   assert.deepEqual(arches(undefined, "arm64"), ["amd64,arm64", ""]);
 });
+
+test("of a containerd that is adopted no file is needed", () => {
+  const names = (existing: "adopt" | "replace") => {
+    const spec = parseSpec("test", {
+      hosts: [{ name: "h0", address: "192.0.2.1", arch: "amd64" }],
+      roleGroups: { master: ["h0"], etcd: ["h0"], worker: ["h0"] },
+      kubernetes: { version: "v1.35.4", containerRuntime: { containerd: { existing } } },
+    });
+    return neededFiles(spec).map(({ name }) => name);
+  };
+  assert.deepEqual(
+    names("replace").filter((name) => !names("adopt").includes(name)),
+    ["containerd", "runc"],
+  );
+});

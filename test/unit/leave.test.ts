@@ -27,10 +27,10 @@ function masters(kubectl: string, etcdctl = "") {
       .replaceAll("/usr/local/bin/", `${dir}/`)
       .replaceAll("/etc/kubernetes/admin.conf", join(dir, "admin.conf"))
       .replaceAll("/run/kubexm-ending", join(dir, "ending"));
-  const letGo = (role: "master" | "worker") => {
+  const letGo = (role: "master" | "worker", lost = false) => {
     const hosts = ["m1", "m2", "m3"].map((name) => hostSpec.parse({ name, address: name }));
     const node = { name: "n1", addresses: ["192.0.2.7"], role };
-    const wanted = leave({ ...node, masters: hosts, drain: { timeout: 300, force: false }, lost: false });
+    const wanted = leave({ ...node, masters: hosts, drain: { timeout: 300, force: false }, lost });
     return ask({ ...wanted, run: raw(placed(wanted.run.text)) }, ({ name }) =>
       Promise.resolve(execRemote(name, ["env"])),
     );
@@ -55,6 +55,11 @@ test("a drain that is held is not tried again at every master", async () => {
     return true;
   });
   assert.equal(tries("drains"), 1);
+});
+
+test("of a host that is lost no budget holds the pods: they are gone", async () => {
+  const { letGo } = masters(`*readyz*) ;;\n*drain*--disable-eviction*) ;;\n*drain*) ${held} ;;`);
+  assert.match((await letGo("worker", true)).text.reveal(), /no longer in the cluster/);
 });
 
 test("an API server that fails while it drains leaves it to the next master", async () => {

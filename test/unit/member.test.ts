@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { revert } from "../../provider/engine";
+import type { RemoteError } from "../../provider/errors";
 import { member, type Membership } from "../../resources/kubernetes/member";
 import { kubeadm as theirKubeadm } from "../../resources/kubernetes/paths";
 import { fakeHost, type FakeHost } from "../harness/fake-host";
@@ -152,6 +153,41 @@ describe("the token of a day that kubeadm init makes goes at once", () => {
       await join(host);
       assert.equal(resets(host), 0);
       assert.equal(deleted(host).length, 1);
+    }));
+});
+
+describe("a master that asks to join", () => {
+  const row = (n: number, learner = false) =>
+    `${n}, started, m${n}, https://192.0.2.${n}:2380, https://192.0.2.${n}:2379, ${learner}`;
+  const members = (...rows: string[]) => rows.map((text) => `echo '${text}'`).join("; ");
+  const healthy = (...ids: number[]) =>
+    ids.map((n) => `echo 'https://192.0.2.${n}:2379 is healthy: took 1ms'`).join("; ");
+  const pki = ["ca", "front-proxy-ca", "etcd/ca"].flatMap((name) => [`${name}.crt`, `${name}.key`]);
+  const keys = [...pki, "sa.key", "sa.pub"].map((name): [string, string] => [`etc/kubernetes/pki/${name}`, "x"]);
+  const files = Object.fromEntries([...keys, ["etc/kubernetes/admin.conf", "x"] as const]);
+  const asked = async (list: string, health: string) => {
+    const token = "echo 'kubeadm join lb:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:1'";
+    const crictl = `case "$*" in *"member list"*) ${list} ;; *"endpoint health"*) ${health}; echo x >>"$ROOT/run/tries" ;; esac`;
+    const host = fakeHost(files, { kubeadm: token, kubectl: ":", crictl, sleep: ":" });
+    try {
+      const request = member({ ...membership, name: "m4", local: { address: "192.0.2.4", port: 6443 } }).ask?.({});
+      assert.ok(request);
+      return (await host.remote.run(request.run, { title: "ask" })).stdout;
+    } finally {
+      host.end();
+    }
+  };
+  test("is lent a token and the keys", async () => {
+    assert.match(
+      await asked(members(row(1), row(2), row(3, true)), healthy(1, 2)),
+      /^keys=.+\ntoken=abcdef\..*\nhash=/,
+    );
+  });
+  test("is told what to do while members do not answer, before kubeadm waits for them in vain", () =>
+    assert.rejects(asked(members(row(1), row(2), row(3)), healthy(1)), (error: RemoteError) => {
+      assert.equal(error.failure.code, 3);
+      assert.match(error.failure.stderr ?? "", /do not answer: m2 m3;[^]*KUBEXM_FORGET=m2,m3 kubexm up/);
+      return true;
     }));
 });
 

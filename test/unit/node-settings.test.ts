@@ -15,7 +15,7 @@ case "$*" in *"get node m1 "*) [ ! -e "$ROOT/run/late" ] || { rm "$ROOT/run/late
 case "$*" in
 *"get node m1 -o name") echo node/m1 ;;
 *"get node m1 -o go-template"*) cat "$at" ;;
-*"taint node m1 --overwrite "*) for word; do case $word in *:No*) echo "$word" >>"$at" ;; esac; done ;;
+*"taint node m1 --overwrite "*) for word; do case $word in *:No*) grep -Fxq -e "$word" "$at" || echo "$word" >>"$at" ;; esac; done ;;
 *"taint node m1 "*)
   for word; do :; done
   grep -Fxq -e "\${word%-}" "$at" || { echo "taint not found" >&2; exit 1; }
@@ -74,6 +74,17 @@ describe("the taint of a control plane follows its groups while it runs", () => 
       assert.deepEqual(now(host), [controlPlaneTaint]);
       assert.ok(!host.has("run/late"));
     }));
+  test("what another master set is on record here too, so that it goes when it is no longer wanted", () => {
+    const dedicated = "example.com/db:NoSchedule";
+    const settings = (...taints: string[]) => work("settings", [nodeSettings("m1", "taint", taints)]);
+    return on([dedicated, THEIRS], async (host) => {
+      await converge(host.remote, settings(dedicated));
+      assert.deepEqual(now(host), [dedicated, THEIRS]);
+      assert.deepEqual(await converge(host.remote, settings(dedicated)), []);
+      await converge(host.remote, settings());
+      assert.deepEqual(now(host), [THEIRS]);
+    });
+  });
   test("its own are taken back with it", () =>
     on([THEIRS], async (host) => {
       await converge(host.remote, wanted(tainted));

@@ -86,6 +86,8 @@ const clean = { leftovers: "clean" } as const;
 const ours = (...ledger: string[]) => ({ ledger });
 
 /** Check, what is otherwise on the host, what is otherwise asked, the result (nothing: it does not concern the host). */
+const adopts = (runtimeVersion: string) => ({ existingRuntime: "adopt", runtimeVersion }) as const;
+
 const CASES: readonly [Check, Partial<Seen>, Partial<Asked>, Row["result"] | "none", RegExp?][] = [
   ["os", {}, {}, "pass"],
   ["os", { os: os("rocky", "9.4") }, {}, "pass"],
@@ -164,6 +166,11 @@ const CASES: readonly [Check, Partial<Seen>, Partial<Asked>, Row["result"] | "no
   ["existing", { binaries: [thing("etcd", "/usr/bin/etcd", "etcd Version: 3.4.9")] }, {}, "fail", /3\.4\.9/],
   ["existing", runtime, {}, "fail", /containerd 1\.7\.2/],
   ["existing", runtime, { existingRuntime: "adopt" }, "warn"],
+  ["existing", runtime, adopts("1.7.28"), "warn"],
+  ["existing", runtime, adopts("2.2.7"), "fail", /1\.7\.2\) does not read the configuration of 2\.2\.7/],
+  ["existing", runtime, { ...adopts("1.7.2"), version: "v1.36.3" }, "fail", /too old for Kubernetes v1\.36\.3/],
+  ["existing", {}, adopts("2.2.7"), "fail", /no containerd/],
+  ["existing", { ...runtime, ...ours("unit containerd.service") }, adopts("1.7.2"), "pass"],
   ["existing", runtime, { existingRuntime: "replace" }, "warn"],
   ["existing", runtime, { runtime: "cri-o" }, "warn"],
   ["existing", { places: ["KubernetesNode.prod-w1-node"] }, { place: "KubernetesNode.prod-w1-node" }, "pass"],
