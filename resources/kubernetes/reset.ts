@@ -70,6 +70,9 @@ const folders = [
   "/usr/libexec/kubernetes/kubelet-plugins/volume/exec",
 ];
 
+/** Of the table of virtual servers, those that are one. */
+const virtualServer = "^(TCP|UDP|SCTP|FWM) ";
+
 export const saveKernel = sh`
 for name in ${changed}; do
   at=/proc/sys/$(printf %s "$name" | tr . /)
@@ -78,7 +81,8 @@ done >kernel
 for folder in ${folders}; do if [ ! -d "$folder" ]; then printf '%s\n' "$folder" || return 1; fi; done >folders
 for tables in iptables ip6tables; do
   if command -v "$tables-save" >/dev/null 2>&1; then "$tables-save" 2>/dev/null | sed -n "s/^\*/$tables /p"; fi
-done >tables`;
+done >tables
+! grep -qsE ${virtualServer} /proc/net/ip_vs || : >virtual-servers`;
 
 /** What they leave in the kernel. Rules of others stay, and so do folders in which others have put something since. */
 export const cleanKernel = sh`
@@ -91,6 +95,14 @@ clean_rules() {
   if command -v nft >/dev/null 2>&1; then
     for family in ip ip6; do nft delete table $family kube-proxy 2>/dev/null || :; done
   fi
+}
+clean_ipvs() { # what kube-proxy made in its mode ipvs; where there were others before, nobody can tell them apart
+  if grep -qsE ${virtualServer} /proc/net/ip_vs; then
+    if [ ! -e virtual-servers ] && command -v ipvsadm >/dev/null 2>&1; then ipvsadm --clear || :
+    else note "virtual servers of kube-proxy may be left (ipvsadm -Ln)"; fi
+  fi
+  command -v ipset >/dev/null 2>&1 || return 0
+  for set in $(ipset list -n 2>/dev/null | grep '^KUBE-'); do ipset destroy "$set" || :; done
 }
 clean_tables() { # those that were not there and are empty again
   command -v nft >/dev/null 2>&1 || return 0
@@ -109,6 +121,7 @@ clean_kernel() {
     [ ! -e "/sys/class/net/$link" ] || ip link delete "$link" || :
   done
   clean_rules
+  clean_ipvs
   [ ! -f tables ] || clean_tables
   rm -rf /run/flannel /run/kubexm-kubectl /run/kubexm-ending /run/kubexm-leaving-*
   [ ! -f kernel ] || while read -r at value; do

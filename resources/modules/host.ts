@@ -127,9 +127,13 @@ function prepareHost(
   return { ...machine, ready: [...basis, firewall, tools, chrony], basis, chrony };
 }
 
-const packagesFor = ({ system }: ClusterSpec) => ({
-  debs: [...packages.debs, ...system.debs],
-  rpms: [...packages.rpms, ...system.rpms],
+/** Without it nobody could take back what kube-proxy makes in that mode. */
+const ofProxy = ({ proxyMode, type }: ClusterSpec["kubernetes"]) =>
+  type !== "none" && proxyMode === "ipvs" ? ["ipvsadm"] : [];
+
+const packagesFor = ({ system, kubernetes }: ClusterSpec) => ({
+  debs: [...packages.debs, ...ofProxy(kubernetes), ...system.debs],
+  rpms: [...packages.rpms, ...ofProxy(kubernetes), ...system.rpms],
 });
 
 /** A host that serves time follows those named before it and the world's, the others follow all. */
