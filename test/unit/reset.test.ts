@@ -44,7 +44,8 @@ describe("what kube-proxy leaves in its mode ipvs", () => {
       test(`${name}, by ${shell}`, () => {
         const host = libHost({ ...(before !== undefined && { ip_vs: before }) });
         try {
-          assert.equal(host.run(shell, `save() { ${own(saveKernel.text)}\n}`, "set -e", "save").status, 0);
+          const save = `save() { ${own(saveKernel.text)}\n}`;
+          assert.equal(host.run(shell, save, "set -e", "save").status, 0);
           if (after !== undefined) writeFileSync(join(host.root, "ip_vs"), after);
           const { status, stdout, stderr } = host.run(shell, programs, own(cleanKernel.text), "set -e", "clean_ipvs");
           assert.equal(status, 0, stderr);
