@@ -168,8 +168,10 @@ async function sendBodies(remote: Remote, owner: string, steps: readonly Step[],
       ctx.tell(`upload ${(bytes / 1e6).toFixed(1)} MB`);
       const upload = {
         to: `${staging}/${owner}/${sha256}`,
-        ...(place !== undefined && { near: posix.join(posix.dirname(place), `.kubexm-${owner}-${keyOf(place)}`) }),
-        ...{ path, bytes, sha256 },
+        ...(place !== undefined && { waitsAt: posix.join(posix.dirname(place), `.kubexm-${owner}-${keyOf(sha256)}`) }),
+        path,
+        bytes,
+        sha256,
         ...(ctx.signal && { signal: ctx.signal }),
       };
       await remote.upload(upload).catch((error: unknown) => {

@@ -96,21 +96,23 @@ const HEAD = 5;
 
 /**
  * ssh2 takes new memory for every packet, gigabytes of it with large uploads, and Node then searches all its memory every 64 MiB.
- * So a packet that the socket is done with becomes the next one of the same length. What was padding in it is random still.
+ * So a full packet that the socket is done with becomes the next one; what was padding in it is random still. Where ssh2 has no
+ * ciphers of its own compilation it writes copies, and none comes back.
  */
 function lending(cipher: Cipher, lent: WeakMap<Buffer, () => void>): void {
   const { allocPacket } = cipher;
-  const spare = new Map<number, { head: Buffer; packets: Buffer[] }>();
+  let full = 0;
+  let head = Buffer.alloc(0);
+  let packets: Buffer[] = [];
   cipher.allocPacket = (payload) => {
-    if (payload < BIG) return allocPacket.call(cipher, payload);
-    const known = spare.get(payload);
-    const again = known?.packets.pop();
-    if (known && again) return again.fill(known.head, 0, HEAD);
+    const again = payload === full ? packets.pop() : undefined;
+    if (again) return again.fill(head, 0, HEAD);
     const packet = allocPacket.call(cipher, payload);
-    const packets = known?.packets ?? [];
-    if (!known) spare.set(payload, { head: Buffer.from(packet.subarray(0, HEAD)), packets });
+    if (payload < Math.max(full, BIG)) return packet;
+    if (payload > full) [full, head, packets] = [payload, Buffer.from(packet.subarray(0, HEAD)), []];
+    const spare = packets;
     lent.set(packet, () => {
-      if (packets.length < SPARE) packets.push(packet);
+      if (spare.length < SPARE) spare.push(packet);
     });
     return packet;
   };
@@ -120,7 +122,7 @@ function lending(cipher: Cipher, lent: WeakMap<Buffer, () => void>): void {
 export function reusePackets(client: Client, sock: Duplex): void {
   const protocol = internals(client)._protocol;
   let cipher = protocol?._cipher;
-  if (!protocol || !cipher) return;
+  if (!protocol || !cipher?.allocPacket) return;
   const lent = new WeakMap<Buffer, () => void>();
   lending(cipher, lent);
   Object.defineProperty(protocol, "_cipher", {

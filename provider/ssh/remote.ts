@@ -25,10 +25,10 @@ export interface Upload {
   /** Where the checked content ends up; a folder that is missing is made, for root only. Written beside, checked, then renamed. */
   to: string;
   /**
-   * What it is called near the place that it goes to from there. Where that is another file system, `to` becomes a link to it,
-   * so that it need not be written twice, nor be run where programs may not.
+   * A path beside its final place. Where that is another file system than that of `to`, the content waits there and `to` is a link
+   * to it, so that it need not be written twice, nor be run where programs may not.
    */
-  near?: string;
+  waitsAt?: string;
   /** Of the file here, and its length. */
   path: string;
   bytes: number;

@@ -23,6 +23,7 @@ const PIECE = 512 * 1024;
 const STRIPED_FROM = { bytes: 8 * 1024 * 1024, rttMs: 10 };
 const TIMEOUT = { baseS: 120, bytesPerS: 128 * 1024 };
 const WRONG_CONTENT = 65;
+const NO_PLACE = 73;
 
 const uploads = new PQueue({ concurrency: UPLOADS_AT_ONCE });
 
@@ -41,17 +42,20 @@ interface Try {
 const tempOf = (to: string) =>
   posix.join(posix.dirname(to), `.${posix.basename(to)}.${randomBytes(6).toString("hex")}`);
 
-/** The link comes first: by it is found what a killed run leaves there. */
-function elsewhere(near: string): Command {
-  const [folder, name, temp] = [posix.dirname(near), posix.basename(near), posix.basename(tempOf(near))];
+/** What was to wait elsewhere when the nearest folder was another one. */
+const former = sh`if [ -L "$to" ]; then o=$(readlink -- "$to"); rm -f -- "$o" "${literal("${o%/*}/.${o##*/}")}".*; fi;`;
+
+/** In the nearest folder that is there. The link comes first: by it is found what a killed run leaves. */
+function elsewhere(waitsAt: string): Command {
+  const [folder, name, temp] = [posix.dirname(waitsAt), posix.basename(waitsAt), posix.basename(tempOf(waitsAt))];
   const nearest = sh`n=${folder}; until [ -d "$n" ]; do n=${literal("${n%/*}")}; [ -n "$n" ] || n=/; done;`;
-  const linked = sh`ln -sfn -- "$n/"${name} "$to" || exit 73; to=$n/${name} t=$n/${temp};`;
-  return sh`${nearest} set -- $(stat -L -c %d -- "$n" "$dir"); if [ "$1" != "$2" ] && [ -w "$n" ]; then ${linked} fi;`;
+  const linked = sh`ln -sfn -- "$n/"${name} "$to" || exit ${NO_PLACE}; to=$n/${name} t=$n/${temp};`;
+  return sh`${former} ${nearest} set -- $(stat -L -c %d -- "$n" "$dir"); if [ "$1" != "$2" ] && [ -w "$n" ]; then ${linked} fi;`;
 }
 
 /** Names are set once and used quoted, so that the rest of the program is constant. */
-function placeOf({ to, near }: Upload): Command {
-  return sh`umask 077; t=${tempOf(to)} to=${to} dir=${posix.dirname(to)}; [ -d "$dir" ] || mkdir -p -- "$dir" || exit 73; ${near === undefined ? sh`:;` : elsewhere(near)}`;
+function placeOf({ to, waitsAt }: Upload): Command {
+  return sh`umask 077; t=${tempOf(to)} to=${to} dir=${posix.dirname(to)}; [ -d "$dir" ] || mkdir -p -- "$dir" || exit ${NO_PLACE}; ${waitsAt === undefined ? sh`:;` : elsewhere(waitsAt)}`;
 }
 
 const header = ({ place }: Try): Command => sh`${SHELL_SETUP}; ${place}`;
@@ -117,10 +121,18 @@ async function sendBlocks(channel: ClientChannel, { file, body }: Try, numbers: 
   const block = Buffer.allocUnsafeSlow(BLOCK);
   for (let next = numbers.next(); next.done !== true; next = numbers.next()) {
     const at = next.value * BLOCK;
-    const { bytesRead } = await file.read(block, 0, lengthAt(body, at, BLOCK), at);
-    channel.write(`${next.value} ${bytesRead}\n`);
-    if (!(await put(channel, block.subarray(0, bytesRead)))) return;
+    const bytes = await readFull(file, block, at, lengthAt(body, at, BLOCK));
+    channel.write(`${next.value} ${bytes}\n`);
+    if (!(await put(channel, block.subarray(0, bytes)))) return;
   }
+}
+
+/** A file system of the network may give less at once than it was asked for. */
+async function readFull(file: FileHandle, into: Buffer, at: number, length: number): Promise<number> {
+  let got = 0;
+  for (let bytes = 1; bytes > 0 && got < length; got += bytes)
+    bytes = (await file.read(into, got, length - got, at + got)).bytesRead;
+  return got;
 }
 
 function job(it: Try, program: Command, title: string, send: (channel: ClientChannel) => Promise<void>): Job {
@@ -152,10 +164,11 @@ async function whole(it: Try): Promise<void> {
   );
 }
 
-/** The place as it is now: other folders may be there when the next session begins. */
-async function settled(seat: Seat, { to, near }: Upload, place: Command): Promise<Command> {
-  if (near === undefined) return place;
-  const { stdout } = await run(seat, sh`${place} printf '%s\n' "$t" "$to"`, { title: `upload ${to}` });
+/** Decided once for all sessions: other folders may be there when the next one begins. */
+async function fixedPlace(seat: Seat, { to, waitsAt, signal }: Upload, place: Command): Promise<Command> {
+  if (waitsAt === undefined) return place;
+  const how = { title: `upload ${to}`, timeout: 60, ...(signal && { signal }) };
+  const { stdout } = await run(seat, sh`${place} printf '%s\n' "$t" "$to"`, how);
   const [temp = "", there = ""] = stdout.split("\n");
   return sh`umask 077; t=${temp} to=${there};`;
 }
@@ -195,7 +208,7 @@ async function attempt(seat: Seat, body: Upload): Promise<void> {
   const it: Try = { seat, body, file, place: placeOf(body), timeoutS };
   try {
     const far = body.bytes >= STRIPED_FROM.bytes && (await roundTrip(seat.link)) >= STRIPED_FROM.rttMs;
-    if (far) it.place = await settled(seat, body, it.place);
+    if (far) it.place = await fixedPlace(seat, body, it.place);
     await (far ? striped(it) : whole(it));
   } catch (error) {
     throw await explained(it, error);
@@ -222,8 +235,8 @@ async function otherwise({ to, path, bytes, sha256 }: Upload): Promise<UserError
 
 /** What is really behind a failed upload: our own file, a full disk, or damage on the way. */
 async function explained({ seat, body, problem }: Try, error: unknown): Promise<unknown> {
-  const folder = posix.dirname(body.near ?? body.to);
   if (!(error instanceof RemoteError) || error.failure.reason !== "exit") return error;
+  const folder = posix.dirname(error.failure.code === NO_PLACE ? body.to : (body.waitsAt ?? body.to));
   if (problem !== undefined) return unreadable(body, problem);
   if (error.failure.code === WRONG_CONTENT)
     return (await otherwise(body).catch((cause: unknown) => unreadable(body, cause))) ?? error;
@@ -258,7 +271,7 @@ function damaged(seat: Seat, body: Upload, error: unknown): unknown {
 }
 
 async function send(seat: Seat, body: Upload): Promise<void> {
-  if (/[\n\0]/.test(body.to + (body.near ?? "")))
+  if (/[\n\0]/.test(body.to + (body.waitsAt ?? "")))
     throw new UserError(`the path ${JSON.stringify(body.to)} holds a newline or NUL`);
   await knowElevation(seat);
   try {

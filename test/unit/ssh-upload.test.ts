@@ -170,14 +170,18 @@ for (const [way, rttMs] of [
       const [to, near] = [join(place(), "file"), join(other, ".name")];
       assert.notEqual(statSync(other).dev, statSync(dir.path).dev);
       for (const from of [body, Buffer.from("again")]) {
-        await there.upload({ ...of(to, from), near: join(other, "not", "there", "yet", ".name") });
+        await there.upload({ ...of(to, from), waitsAt: join(other, "not", "there", "yet", ".name") });
         assert.equal(readlinkSync(to), near);
         assert.ok(readFileSync(near).equals(from));
         assert.deepEqual(readdirSync(other), [".name"]);
       }
       assert.equal(statSync(near).mode & 0o7777, 0o600);
-      await refused(there.upload({ ...of(to, body), near, sha256: "0".repeat(64) }));
-      assert.deepEqual(readdirSync(other), [".name"]);
+      await refused(there.upload({ ...of(to, body), waitsAt: near, sha256: "0".repeat(64) }));
+      assert.deepEqual(readdirSync(other), []);
+      mkdirSync(join(other, "not"));
+      const deeper = join(other, "not", "there", ".name");
+      for (const waitsAt of [near, deeper]) await there.upload({ ...of(to, body), waitsAt });
+      assert.deepEqual([readdirSync(other), readdirSync(join(other, "not"))], [["not"], [".name"]]);
     } finally {
       rmSync(other, { recursive: true });
       server.stop();
@@ -186,7 +190,7 @@ for (const [way, rttMs] of [
 
 test("upload to where it goes, on the same file system: no link", async () => {
   const path = place();
-  await seat.remote.upload({ ...of(join(path, "file"), Buffer.from("x")), near: join(path, ".name") });
+  await seat.remote.upload({ ...of(join(path, "file"), Buffer.from("x")), waitsAt: join(path, ".name") });
   assert.deepEqual(readdirSync(path), ["file"]);
   assert.ok(!lstatSync(join(path, "file")).isSymbolicLink());
 });
