@@ -4,22 +4,22 @@ import type { ClusterSpec } from "../config";
 import type { ImageArchive } from "../images";
 import { readImageArchive } from "./image-archives";
 
+/** What comes with a containerd that is adopted. */
+const ADOPTED: readonly string[] = ["containerd", "runc"];
+
 function filesFor(spec: ClusterSpec, arches: readonly string[]): FileId[] {
   const { kubernetes, containerd, runc, crictl, cniPlugins } = versionsFor(spec);
-  const adopted = spec.kubernetes.containerRuntime.containerd.existing === "adopt";
-  const files = [
+  const all = [
     { name: "kubeadm", version: kubernetes },
     { name: "kubelet", version: kubernetes },
     { name: "kubectl", version: kubernetes },
-    ...(adopted
-      ? []
-      : ([
-          { name: "containerd", version: containerd },
-          { name: "runc", version: runc },
-        ] as const)),
+    { name: "containerd", version: containerd },
+    { name: "runc", version: runc },
     { name: "crictl", version: crictl },
     { name: "cni-plugins", version: cniPlugins },
   ] as const;
+  const adopts = spec.kubernetes.containerRuntime.containerd.existing === "adopt";
+  const files = adopts ? all.filter(({ name }) => !ADOPTED.includes(name)) : all;
   return arches.flatMap((arch) => files.map((file) => ({ ...file, arch })));
 }
 
