@@ -34,8 +34,10 @@ function connection() {
     return packet;
   };
   const settled = async (error?: Error) => {
-    for (const end of done.splice(0)) end(error);
-    await new Promise(setImmediate);
+    do {
+      for (const end of done.splice(0)) end(error);
+      await new Promise(setImmediate);
+    } while (done.length > 0);
   };
   return { first, protocol, send, settled };
 }
@@ -52,6 +54,24 @@ test("a large packet is used again when the socket is done with it, and not befo
     await settled();
   }
   assert.equal(first.made.length, 2);
+});
+
+test("packets of one piece leave in one call", async () => {
+  const calls: number[] = [];
+  const sock = new Writable({
+    writev: (chunks, end) => {
+      calls.push(chunks.length);
+      end();
+    },
+  });
+  const protocol = { _cipher: cipher() };
+  reusePackets({ _protocol: protocol } as unknown as Client, sock as never);
+  for (let piece = 0; piece < 2; piece++) {
+    for (let i = 0; i < 5; i++) sock.write(protocol._cipher.allocPacket(BIG));
+    await new Promise(setImmediate);
+  }
+  sock.write(protocol._cipher.allocPacket(100));
+  assert.deepEqual(calls, [5, 5, 1]);
 });
 
 test("only full ones: of the greatest length there was", async () => {
