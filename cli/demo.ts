@@ -114,7 +114,7 @@ function writeCluster(
 }
 
 async function apply(verb: PulumiVerb): Promise<number> {
-  const job = verb === "destroy" ? stateJob(clusterFile()) : await clusterJob(clusterFile());
+  const job = await (verb === "destroy" ? stateJob : clusterJob)(clusterFile());
   return runPulumi(verb, pulumiArguments(verb, ["--file", clusterFile(), "--yes"]), job);
 }
 

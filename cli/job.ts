@@ -43,8 +43,8 @@ export async function clusterJob(file: string, { tell = () => undefined, makes =
 }
 
 /** For what goes by the state alone: a file that is no longer right must not keep anybody from giving hosts back. */
-export function stateJob(file: string): Job {
-  const cluster = nameIn(file);
+export async function stateJob(file: string): Promise<Job> {
+  const cluster = await nameIn(file);
   process.env[CLUSTER_DIR] = homeOf(cluster, file).dir;
   return { cluster, program: () => Promise.resolve() };
 }

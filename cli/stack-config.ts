@@ -72,7 +72,7 @@ export async function configCommand(argv: readonly string[]): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  const { bin, home, backend, version, stack } = await place(nameIn(file), file);
+  const { bin, home, backend, version, stack } = await place(await nameIn(file), file);
   await engine(bin, version, () => false).run(["stack", "select", "--stack", stack], home.work, backend.env);
   // A secret comes from the terminal or a pipe, and stands in no list of processes.
   const child = spawn(join(bin, "pulumi"), ["config", ...rest, "--stack", stack], {

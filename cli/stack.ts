@@ -1,14 +1,15 @@
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
-import { clusterName, readCluster } from "../resources/config/index.js";
+import { plainName, readCluster } from "../resources/config/read.js";
 import { UserError } from "../toolchain/errors.js";
 import { ensurePulumi } from "../toolchain/pulumi.js";
 import { PROJECT, homeOf, prepare, stackOf } from "./home.js";
 
 /** The cluster's name, whatever else may be wrong with the file. */
-export function nameIn(file: string): string {
-  const name = clusterName(readCluster(file));
+export async function nameIn(file: string): Promise<string> {
+  const text = readCluster(file);
+  const name = plainName(text) ?? (await import("../resources/config/index.js")).clusterName(text);
   if (name === undefined) throw new UserError(`${file}: metadata.name is missing; write the cluster's name there`);
   return name;
 }

@@ -48,7 +48,7 @@ export async function storedOf(
   file: string,
   { unasked = [] }: { unasked?: readonly string[] } = {},
 ): Promise<{ home: Home; resources: Stored[] }> {
-  const cluster = nameIn(file);
+  const cluster = await nameIn(file);
   const [home, stack] = [homeOf(cluster, file), stackOf(cluster)];
   if (foreignBackend() === undefined) tellOfJournal(home);
   const resources = asTheyLie({ home, stack, unasked }) ?? (await exported(file, cluster));

@@ -143,6 +143,12 @@ read_block() { # PATH BEGIN END: → $inside, $body
     done <"$1"
   fi
 }
+read_whole() { # PATH: all of it is inside → $inside, $body
+  inside=before body=
+  [ -f "$1" ] || return 0
+  inside=after
+  while IFS= read -r line || [ -n "$line" ]; do body=$body$line$nl; done <"$1"
+}
 tell_block() { open_to_all "$1" && read_block "$@" && printf %s "$body"; } # PATH BEGIN END
 look_block() { # PATH BEGIN END
   # One without a record was left behind by another cluster.

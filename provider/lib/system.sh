@@ -56,8 +56,11 @@ undo_selinux() {
 nofile_conf=/etc/systemd/system.conf.d/50-kubexm.conf
 look_nofile() { # LEAST: the most files a service may open
   if [ -d "$entry" ] && [ ! -e "$nofile_conf" ]; then kv nofile "until the next boot"; return; fi
-  most=$(systemctl show -p DefaultLimitNOFILE) || return 1
-  most=${most#*=}
+  case $learned_units in
+    # A service that sets none for itself has what systemd lets one have.
+    *"Id=rescue.service${nl}LoadState=loaded$nl"*) most=${learned_units##*LimitNOFILE=} && most=${most%%"$nl"*} ;;
+    *) most=$(systemctl show -p DefaultLimitNOFILE) && most=${most#*=} || return 1 ;;
+  esac
   case $most in
     infinity | ??????????*) kv nofile enough ;;
     *) if [ "$most" -ge "$1" ]; then kv nofile enough; else kv nofile "$most"; fi ;;
@@ -65,6 +68,7 @@ look_nofile() { # LEAST: the most files a service may open
 }
 set_nofile() { # LEAST
   put_file "$nofile_conf" 0644 root:root printf '# Managed by kubexm\n[Manager]\nDefaultLimitNOFILE=1024:%s\n' "$1"
+  learned_units=
   systemctl daemon-reexec
 }
 undo_nofile() {

@@ -3,9 +3,10 @@ export { addressesOf, expandRange, groupNames, hostsOf, hostsRecords, hostsWithR
 export type { Addresses, HostRoles, HostsRecord } from "./hosts";
 export { commaParts } from "./ip";
 export { isCertificateName } from "./leaves";
-export { clusterName, judgeCluster, parseCluster, readCluster, tellCluster } from "./load";
+export { clusterName, judgeCluster, parseCluster, tellCluster } from "./load";
 export type { ClusterFile, Judged, Told } from "./load";
 export { ConfigError, UnreadableError, problemText, type Problem } from "./problems";
+export { plainName, readCluster } from "./read";
 export { clusterFile, clusterSpec, sections } from "./schema";
 export type { ClusterHost, ClusterInput, ClusterSpec, Role } from "./schema";
 export { leftOut, makesKubernetes, refusal, refuseWhatIsNotBuilt } from "./rules-not-built";

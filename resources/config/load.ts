@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
 import { checkFile } from "./check";
 import { readYaml } from "./document";
 import { isNotBuilt } from "./rules-not-built";
-import { ConfigError, UnreadableError, problemText, type Path, type Problem, type Severity } from "./problems";
+import { ConfigError, problemText, type Path, type Problem, type Severity } from "./problems";
 import type { ClusterSpec } from "./schema";
 import { placeKey, substitute, type Sources } from "./substitute";
 
@@ -17,8 +16,6 @@ export interface Judged {
   /** Errors and warnings in the order of the file, each with line and column. */
   problems: Problem[];
 }
-
-const MOST_BYTES = 32 * 1024 * 1024;
 
 const inOrder = (a: Problem, b: Problem) => (a.line ?? 1) - (b.line ?? 1) || (a.col ?? 1) - (b.col ?? 1);
 
@@ -97,24 +94,4 @@ export function tellCluster(text: string, file: string, sources: Sources = {}): 
 export function parseCluster(text: string, file: string, sources: Sources = {}): ClusterFile {
   const { name, spec } = tellCluster(text, file, sources);
   return { name, spec };
-}
-
-/** The text of a cluster file, or one line that tells why it cannot be had. */
-export function readCluster(path: string): string {
-  const cannot = (why: string, advice: string) => new UnreadableError(`${path}: ${why}; ${advice}`);
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(path);
-  } catch (error) {
-    const { code = "" } = error as NodeJS.ErrnoException;
-    const why: Readonly<Record<string, string>> = {
-      ENOENT: "there is no such file",
-      EACCES: "it may not be read",
-      EISDIR: "it is a folder",
-    };
-    throw cannot(why[code] ?? `it cannot be read (${code})`, "name the cluster file with -f");
-  }
-  if (bytes.length > MOST_BYTES)
-    throw cannot(`it is larger than ${MOST_BYTES >> 20} MiB`, "name a cluster file with -f");
-  return bytes.toString("utf8");
 }
