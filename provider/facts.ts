@@ -23,23 +23,28 @@ export interface Facts {
   readonly addresses: readonly string[];
 }
 
-const script = sh`
+/** Words of a script that prints lines of `@key=value`. */
+export const telling = sh`
 p() { printf '@%s=%s\n' "$1" "$2"; }
-r() { v=; IFS= read -r v <"$2" || :; p "$1" "$v"; }
-os=/etc/os-release; [ -r $os ] || os=/usr/lib/os-release
-while IFS= read -r v || [ -n "$v" ]; do printf '%s\n' "$v"; done <$os || exit 1
+r() { if [ -r "$2" ] && { IFS= read -r v <"$2" || [ -n "$v" ]; } 2>/dev/null; then p "$1" "$v"; fi; }
+active() {
+# Asked about, unless systemd keeps no link for it: of what is not loaded systemd reads the files first. Before version 236 it kept none.
+key=$1; shift
+for v; do shift; if [ ! -d /run/systemd/units ] || [ -L "/run/systemd/units/invocation:$v.service" ]; then set -- "$@" "$v"; fi; done
+[ $# = 0 ] || systemctl is-active "$@" 2>/dev/null | while read -r v; do [ "$v" != active ] || p "$key" "$1"; shift; done; }`;
+
+/** To be told before anything else under the same keys. */
+export const factLines = sh`
+for os in /etc/os-release /usr/lib/os-release; do [ ! -r $os ] || { while IFS= read -r v || [ -n "$v" ]; do printf '%s\n' "$v"; done <$os; break; }; done
 p arch "$(uname -m)"; r kernel /proc/sys/kernel/osrelease
-if [ -r /etc/machine-id ]; then r machineId /etc/machine-id; fi
-r bootId /proc/sys/kernel/random/boot_id; r init /proc/1/comm
+r machineId /etc/machine-id; r bootId /proc/sys/kernel/random/boot_id; r init /proc/1/comm
 if [ -f /sys/fs/cgroup/cgroup.controllers ]; then p cgroup v2; else p cgroup v1; fi
-p virtualisation "$(systemd-detect-virt 2>/dev/null || :)"
+if [ -s /run/systemd/container ]; then r virtualisation /run/systemd/container; else p virtualisation "$(systemd-detect-virt 2>/dev/null || :)"; fi
 while read -r k v _; do case $k in MemTotal:) p memoryKiB "$v" ;; SwapTotal:) p swapKiB "$v" ;; esac; done </proc/meminfo
 p cpus "$(nproc)"
-p selinux "$(getenforce 2>/dev/null || echo absent)"
-set -- firewalld ufw nftables
-systemctl is-active "$@" 2>/dev/null | while read -r v; do [ "$v" != active ] || p firewall "$1"; shift; done
-ip -o addr show 2>/dev/null | while read -r _ dev _ address _; do p address "$dev $address"; done
-:`;
+if command -v getenforce >/dev/null; then p selinux "$(getenforce 2>/dev/null)"; else p selinux absent; fi
+active firewall firewalld ufw nftables
+ip -o addr show 2>/dev/null | while read -r _ dev _ address _; do p address "$dev $address"; done`;
 
 const arches: Readonly<Record<string, string>> = {
   x86_64: "amd64",
@@ -85,24 +90,35 @@ export function withOs(facts: Facts, release: string): Facts {
 
 const known = new WeakMap<Remote, Promise<Facts>>();
 
+function judged(remote: Remote, output: string): Facts {
+  const facts = parseFacts(output);
+  if (facts.init === "systemd") return facts;
+  throw new RemoteError(`its first process is ${facts.init || "unknown"}, not systemd`, {
+    host: remote.name,
+    reason: "exit",
+    advice: "kubexm manages hosts that run systemd.",
+  });
+}
+
 /** The facts of a host, asked once for each connection. */
 export function factsOf(remote: Remote): Promise<Facts> {
   const asked = known.get(remote);
   if (asked) return asked;
-  const facts = remote.run(script, { title: "facts", timeout: 60 }).then(({ stdout }) => {
-    const parsed = parseFacts(stdout);
-    if (parsed.init !== "systemd") {
-      throw new RemoteError(`its first process is ${parsed.init || "unknown"}, not systemd`, {
-        host: remote.name,
-        reason: "exit",
-        advice: "kubexm manages hosts that run systemd.",
-      });
-    }
-    return parsed;
-  });
+  const script = sh`${telling}${factLines}
+:`;
+  const facts = remote.run(script, { title: "facts", timeout: 60 }).then(({ stdout }) => judged(remote, stdout));
   known.set(remote, facts);
   facts.catch(() => known.delete(remote));
   return facts;
+}
+
+/** From what was printed by a question that had them in it: a question less. */
+export function learnFacts(remote: Remote, output: string): void {
+  try {
+    known.set(remote, Promise.resolve(judged(remote, output)));
+  } catch {
+    // Whoever needs them asks, and tells.
+  }
 }
 
 const unseen = (id: string): Facts => ({

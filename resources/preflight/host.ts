@@ -1,4 +1,5 @@
 import { RemoteError } from "../../provider/errors";
+import { learnFacts } from "../../provider/facts";
 import type { Remote } from "../../provider/ssh/remote";
 import type { Asked } from "./asked";
 import type { Row } from "./checks";
@@ -22,6 +23,7 @@ export async function lookAt(remote: Remote, asked: Asked): Promise<Seen> {
       if (came === 0 && line.startsWith("@time=")) came = now();
     },
   });
+  learnFacts(remote, stdout);
   return parseSeen(stdout, { sent, came: came === 0 ? now() : came });
 }
 

@@ -1,3 +1,4 @@
+import { factLines, telling } from "../../provider/facts";
 import { lines, literal, sh, type Command } from "../../provider/shell";
 import { memberId } from "../kubernetes/paths";
 import type { Asked, Reach } from "./asked";
@@ -9,11 +10,9 @@ import { UNITS } from "./seen";
  */
 export function lookText(asked: Asked): Command {
   return sh`
-export LC_ALL=C
-p() { printf '@%s=%s\n' "$1" "$2"; }
-r() { if [ -r "$2" ] && { IFS= read -r v <"$2" || [ -n "$v" ]; } 2>/dev/null; then p "$1" "$v"; fi; }
+export LC_ALL=C${telling}
 p time "$(date +%s.%N)"
-for f in /etc/os-release /usr/lib/os-release; do [ ! -r $f ] || { while IFS= read -r v; do printf '%s\n' "$v"; done <$f; break; }; done
+${factLines}
 ${machine}
 ${modules(asked.modules)}
 ${existing}
@@ -34,18 +33,16 @@ p() { printf '@%s=%s\n' "$1" "$2"; }
 ${probe(reach, false)}`;
 
 const machine = sh`
-r hostname /proc/sys/kernel/hostname; r kernel /proc/sys/kernel/osrelease; r uuid /sys/class/dmi/id/product_uuid
-r selinux /sys/fs/selinux/enforce; r init /proc/1/comm; r container /run/systemd/container
+r hostname /proc/sys/kernel/hostname; r uuid /sys/class/dmi/id/product_uuid
+r enforce /sys/fs/selinux/enforce; r container /run/systemd/container
 IFS= read -r h </proc/sys/kernel/hostname
 while read -r a names; do case "$a $names" in '#'*manage_etc_hosts*) p rewritten . ;; esac; case $a in 127.* | ::1) case " ${literal("${names%%#*}")} " in *[[:space:]]"$h"[[:space:]]*) p loopback "$a" ;; esac ;; esac; done 2>/dev/null </etc/hosts
 for f in /etc/sysctl.d/*.conf; do
 if [ -r "$f" ] && [ "${literal("${f##*/}")}" \> 99-kubexm-cri.conf ]; then while IFS= read -r v; do case $v in [a-z]*=*) p later "$f $v" ;; esac; done <"$f"; fi; done
-p arch "$(uname -m)"; p cpus "$(nproc)"
-while read -r k v _; do [ "$k" != MemTotal: ] || p memoryKiB "$v"; done </proc/meminfo
 r limit /sys/fs/cgroup/memory.max; r limit /sys/fs/cgroup/memory/memory.limit_in_bytes
 while read -r k v s _; do case $k in Filename | "") ;; *) p swap "$k" ;; esac; done </proc/swaps
-if [ -f /sys/fs/cgroup/cgroup.controllers ]; then p cgroup v2; r controllers /sys/fs/cgroup/cgroup.controllers
-else p cgroup v1; while read -r k _ _ v; do [ "$v" != 1 ] || p controllers "$k"; done </proc/cgroups; fi
+if [ -f /sys/fs/cgroup/cgroup.controllers ]; then r controllers /sys/fs/cgroup/cgroup.controllers
+else while read -r k _ _ v; do [ "$v" != 1 ] || p controllers "$k"; done </proc/cgroups; fi
 `;
 
 /** Loaded, built in, or there to be loaded; in a container only the machine can say. */
@@ -99,7 +96,7 @@ case $i:$type in lo:* | docker* | veth* | cni* | flannel* | br-* | cali* | kube-
 done
 if command -v ss >/dev/null; then ss -Hlntup 2>/dev/null || p sockets unknown; else p sockets unknown; fi
 while read -r k v _; do [ "$k" != nameserver ] || p nameserver "$v"; done 2>/dev/null </etc/resolv.conf
-p active "$(systemctl is-active ${UNITS} 2>/dev/null | tr '\n' ' ')"
+active active ${UNITS}
 if [ -f /etc/ufw/ufw.conf ] && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && command -v ufw >/dev/null; then p ufw on; fi
 ${bareRules}`;
 

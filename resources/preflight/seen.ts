@@ -98,13 +98,9 @@ function osOf(text: string): OsProfile | string {
   }
 }
 
-/** What `systemctl is-active` says of them, in this order. */
 const FIREWALLS = ["firewalld", "nftables"];
 const TIMEKEEPERS = ["chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "systemd-timesyncd"];
 export const UNITS: readonly string[] = [...FIREWALLS, ...TIMEKEEPERS];
-
-const activeUnits = (active: string): string[] =>
-  active.split(" ").flatMap((state, i) => (state === "active" ? (UNITS[i] ?? []) : []));
 
 const rowsOf = (output: string) =>
   output.split("\n").flatMap((line) => {
@@ -134,8 +130,8 @@ export function parseSeen(output: string, { sent, came }: { sent: number; came: 
   const time = Number(one("time"));
   const limits = all("limit").map(Number).filter(Number.isFinite);
   const machine = one("arch");
-  const selinux = one("selinux");
-  const active = activeUnits(one("active"));
+  const selinux = one("enforce");
+  const active = all("active");
   return {
     os: osOf(output),
     ahead: [time - came, time - sent],

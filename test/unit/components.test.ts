@@ -4,6 +4,7 @@ import type { z } from "zod";
 import type { Definition } from "../../provider/definition";
 import { parseFacts, type Facts } from "../../provider/facts";
 import type { Step } from "../../provider/step";
+import { unit } from "../../provider/steps";
 import {
   Chrony,
   Firewall,
@@ -259,6 +260,24 @@ daemon-reexec) rm -f "$ROOT/reread"; [ ! -e "$ROOT/etc/systemd/system.conf.d/50-
 esac`,
     },
     steps: stepsOf(Limits.definition, {}),
+    holds: "grep -qx DefaultLimitNOFILE=1024:524288 /etc/systemd/system.conf.d/50-kubexm.conf",
+    drifts: [{ by: "rm /etc/systemd/system.conf.d/50-kubexm.conf", step: "limit nofile" }],
+  },
+  {
+    name: "limits: told by systemd together with a unit",
+    files: {},
+    programs: {
+      systemctl: `case "$*" in
+"show -p Id,"*" -- own.service rescue.service")
+  if [ -e "$ROOT/reread" ]; then most=524288; else most=4096; fi
+  printf 'LimitNOFILE=600000\\nId=own.service\\nLoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\n\\n'
+  printf 'LimitNOFILE=%s\\nId=rescue.service\\nLoadState=loaded\\nActiveState=inactive\\nUnitFileState=static\\n' "$most" ;;
+"show -p DefaultLimitNOFILE") echo DefaultLimitNOFILE=524288 ;;
+show*) printf 'LoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\n' ;;
+daemon-reexec) rm -f "$ROOT/reread"; [ ! -e "$ROOT/etc/systemd/system.conf.d/50-kubexm.conf" ] || : >"$ROOT/reread" ;;
+esac`,
+    },
+    steps: [unit("own.service", { enabled: true, running: true }), ...stepsOf(Limits.definition, {})],
     holds: "grep -qx DefaultLimitNOFILE=1024:524288 /etc/systemd/system.conf.d/50-kubexm.conf",
     drifts: [{ by: "rm /etc/systemd/system.conf.d/50-kubexm.conf", step: "limit nofile" }],
   },

@@ -9,6 +9,7 @@ import {
   clusterName,
   parseCluster,
   parseSpec,
+  plainName,
   readCluster,
 } from "../../resources/config/index";
 import { hostsLines } from "../../resources/modules/names";
@@ -169,6 +170,29 @@ test("a value that the configuration does not have is told of with what sets it 
 test("a cluster's name is found in a file that is wrong otherwise", () => {
   assert.equal(clusterName(`${small}  nonsense: 1\n`), "prod");
   for (const text of ["", "[1]", "metadata: 1", "metadata: { name: [a] }"]) assert.equal(clusterName(text), undefined);
+});
+
+test("a name that stands as in nearly every file is found without a parser, and is the one that the parser finds", () => {
+  const rows: readonly [string, string | undefined][] = [
+    [small, "prod"],
+    [seed, "mycluster"],
+    ["kind: Cluster\r\nmetadata: \r\n    name: a-1\r\nspec: {}\r\n", "a-1"],
+    ["about: |\n metadata:\n   name: other\nmetadata:\n  name: own\n", "own"],
+    ["about:\n  metadata:\n    name: other\n", undefined],
+    ["metadata:\n  labels: { a: b }\n  name: own\n", undefined],
+    ["metadata: { name: own }\n", undefined],
+    ["metadata:\n  name: ${env:NAME}\n", undefined],
+    ['metadata:\n  name: "own"\n', undefined],
+    ["metadata:\n  name: own name\n", undefined],
+    ["metadata:\n  name: own # as ever\n", undefined],
+    ["metadata:\n  name: true\n", undefined],
+    ["metadata:\n  name: null\n", undefined],
+    ["", undefined],
+  ];
+  for (const [text, name] of rows) {
+    assert.equal(plainName(text), name, text);
+    if (name !== undefined) assert.equal(clusterName(text), name, text);
+  }
 });
 
 test("values of the configuration that are not at hand count as right", () => {

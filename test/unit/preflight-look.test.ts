@@ -38,9 +38,10 @@ tcp   LISTEN 0      4096               *:10250            *:*    users:(("kubele
 udp   UNCONN 0      0            0.0.0.0:8472       0.0.0.0:*
 @nameserver=192.0.2.53
 @answers=192.0.2.53
-@selinux=1
+@enforce=1
 @zone=/usr/share/zoneinfo/Etc/UTC
-@active=inactive active inactive active
+@active=nftables
+@active=chronyd
 @loopback=127.0.1.1
 @ufw=on
 @path=/var/lib/etcd
