@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from "node:crypto";
-import { appendFileSync, readFileSync, statSync, truncateSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { appendFileSync, closeSync, fdatasync, fstatSync, ftruncateSync, openSync, readFileSync } from "node:fs";
+import { promisify } from "node:util";
 import { definitionOf, type Definition } from "./definition";
 import type { DynamicProvider } from "./dynamic";
 import { HalfMade, type Inputs } from "./lifecycle";
@@ -48,23 +48,13 @@ function sealed(key: Buffer, salt: Buffer, entry: Entry): string {
 }
 
 /** A whole line or none: half of one, as a full disk leaves it, would spoil what is written after it once there is room. */
-function append(path: string, line: string): void {
-  const sizeNow = () => statSync(path, { throwIfNoEntry: false })?.size;
-  const size = sizeNow() ?? 0;
+function append(file: number, line: string): void {
+  const { size } = fstatSync(file);
   try {
-    appendFileSync(path, line, { mode: 0o600 });
+    appendFileSync(file, line);
   } catch (error) {
-    if (sizeNow() !== undefined) truncateSync(path, size);
+    ftruncateSync(file, size);
     throw error;
-  }
-}
-
-async function flush(path: string): Promise<void> {
-  const file = await open(path, "r");
-  try {
-    await file.datasync();
-  } finally {
-    await file.close();
   }
 }
 
@@ -85,7 +75,19 @@ function writerOf({ KUBEXM_JOURNAL: path, ...env }: Env): Writer | undefined {
   if (known) return known;
   const salt = randomBytes(16);
   const key = keyOf(passphrase, salt);
-  const made: Writer = { write: (entry) => append(path, sealed(key, salt, entry)), flush: () => flush(path) };
+  const open = () => openSync(path, "a", 0o600);
+  // Held open to the end, unless it is removed: to open and close it for every entry takes longer than to write that.
+  let file = open();
+  const made: Writer = {
+    write(entry) {
+      if (fstatSync(file).nlink === 0) {
+        closeSync(file);
+        file = open();
+      }
+      append(file, sealed(key, salt, entry));
+    },
+    flush: () => promisify(fdatasync)(file),
+  };
   writers.set(name, made);
   return made;
 }

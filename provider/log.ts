@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync } from "node:fs";
+import { appendFileSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** One line of the run log: what was done to which host, never with a secret in it. */
@@ -20,7 +20,8 @@ export type RunLog = (entry: LogEntry) => void;
 export function runLog(file = process.env["KUBEXM_RUN_LOG"]): RunLog {
   if (file === undefined || file === "") return () => undefined;
   mkdirSync(dirname(file), { recursive: true });
+  const log = openSync(file, "a", 0o600);
   return (entry) => {
-    appendFileSync(file, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`, { mode: 0o600 });
+    appendFileSync(log, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
   };
 }

@@ -12,14 +12,22 @@ export interface FileOptions {
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
-/** Content as shell text: base64, so that no byte of it is ever read as shell. */
-function carried(content: string | Secret): Command {
+/** What the shell itself may print: starting a program for it takes ten times as long. */
+const MOST_PRINTED = 16 * 1024;
+
+/** The command that prints the content, with no byte of it read as shell. */
+function printing(content: string | Secret): Command {
   const text = content instanceof Secret ? content.reveal() : content;
+  const shown = content instanceof Secret ? "***" : `(${Buffer.byteLength(text)} bytes)`;
+  const carried = (written: string) =>
+    new Command(written, shown, content instanceof Secret ? [text, quote(text)] : []);
+  if (text.length <= MOST_PRINTED && !text.includes("\0")) return sh`printf %s ${carried(quote(text))}`;
   const encoded = Buffer.from(text)
     .toString("base64")
     .replaceAll(/.{1,4096}/g, "$&\n");
-  const shown = content instanceof Secret ? "***" : `(${Buffer.byteLength(text)} bytes)`;
-  return new Command(encoded, shown, content instanceof Secret ? [text, quote(text)] : []);
+  return sh`base64 -d <<'KX_CONTENT'
+${carried(encoded)}
+KX_CONTENT`;
 }
 
 /** A file with exactly this content. */
@@ -35,9 +43,7 @@ export function file(path: string, content: string | Secret, options: FileOption
     look: sh`look_path ${path}`,
     bulk: { kind: "path", name: path },
     save: sh`save_path ${path}`,
-    make: sh`put_file ${path} ${mode} ${owner} base64 -d <<'KX_CONTENT'
-${carried(content)}
-KX_CONTENT
+    make: sh`put_file ${path} ${mode} ${owner} ${printing(content)}
 after_unit_file ${path}`,
     undo: sh`restore_path ${path}; after_unit_file ${path}`,
     keepIfChanged: ["type", "sha256"],

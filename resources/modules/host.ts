@@ -87,6 +87,14 @@ function prepareHost(
 
   const resolver = dns.length === 0 ? [] : [new Resolver(name("resolver"), { ...common, servers: dns }, opts)];
   const hostsFile = new HostsFile(name("hosts-file"), { ...common, lines: names }, opts);
+  const clockAfter = (before: pulumi.Resource) =>
+    new Chrony(
+      name("chrony"),
+      { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
+      after(before, ...resolver, ...clocks),
+    );
+  // All others wait for the clock of a host that serves time.
+  const early = time.serve ? [clockAfter(hostsFile)] : [];
   // A name that sudo cannot resolve makes it slow: the hosts file knows the new one first.
   const system = new System(
     name("system"),
@@ -98,7 +106,7 @@ function prepareHost(
       modules: nodeModules(spec),
       sysctl: nodeParameters(spec),
     },
-    after(hostsFile),
+    after(hostsFile, ...early),
   );
   const ssh = pulumi.output(port).apply((known) => `${known ?? 22}/tcp`);
   const firewall = new Firewall(
@@ -112,11 +120,7 @@ function prepareHost(
     opts,
   );
   // Where chrony is there, its first answers come while packages are installed.
-  const chrony = new Chrony(
-    name("chrony"),
-    { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
-    after(system, ...resolver, ...clocks),
-  );
+  const [chrony = clockAfter(system)] = early;
   // Only one changes a host at a time: the long one comes last, and files of what waits for the quick ones travel meanwhile.
   const tools = new Packages(
     name("packages"),

@@ -9,7 +9,6 @@ import fs, {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import promises from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, describe, mock, test } from "node:test";
@@ -96,16 +95,24 @@ describe("a provider with a journal", () => {
   });
   test("has it on the disk that something begins before a host is touched", async () => {
     const order: string[] = [];
-    const { open } = promises;
-    const watched = mock.method(promises, "open", async (...args: Parameters<typeof open>) => {
-      const file = await open(...args);
-      const datasync = file.datasync.bind(file);
-      return Object.assign(file, { datasync: () => datasync().then(() => order.push("disk")) });
-    });
+    const { fdatasync } = fs;
+    const watched = mock.method(fs, "fdatasync", (file: number, done: fs.NoParamCallback) =>
+      fdatasync(file, (error) => {
+        order.push("disk");
+        done(error);
+      }),
+    );
     const touch = (inputs: Inputs) => Promise.resolve({ id: "i", outs: { ...inputs, at: order.push("host") } });
     await create(journaled("Thing", { ...base, create: touch }, env));
     watched.mock.restore();
     assert.deepEqual(order, ["disk", "host"]);
+  });
+  test("that was removed meanwhile begins anew", async () => {
+    const provider = journaled("Thing", base, env);
+    await create(provider);
+    rmSync(path);
+    await create(provider);
+    assert.equal(entriesIn(path, "pass").length, 2);
   });
   test("whose line a full disk cut off goes on with the next that there is room for", async () => {
     const provider = journaled("Thing", base, env);
