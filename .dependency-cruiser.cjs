@@ -13,8 +13,8 @@ const floor = (name, from, allowed) => ({
 const clusterFloor = "^resources/(cluster\\.ts|modules/|config/)";
 const componentFloor = "^resources/(?!cluster\\.ts|modules/|config/|preflight/|index\\.ts|provider\\.ts)[a-z/-]+\\.ts$";
 
-/** The command's ways into the house: the cluster as a resource, its file, the lifecycle, and which files it needs. */
-const doors = "^index\\.ts|^resources/(config/index|provider|modules/files)\\.ts";
+/** The command's ways into the house: the cluster as a resource, its file (and alone what reads it), the lifecycle, and which files it needs. */
+const doors = "^index\\.ts|^resources/(config/(index|read)|provider|modules/files)\\.ts";
 
 module.exports = {
   forbidden: [

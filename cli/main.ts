@@ -32,7 +32,8 @@ function pulumiVerb(name: PulumiVerb): Verb {
       }
       const args = pulumiArguments(name, argv);
       const [{ runPulumi }, { clusterJob, stateJob }] = [await import("./pulumi.js"), await import("./job.js")];
-      if (name === "destroy" && args.options["runProgram"] !== true) return runPulumi(name, args, await stateJob(args.file));
+      if (name === "destroy" && args.options["runProgram"] !== true)
+        return runPulumi(name, args, await stateJob(args.file));
       // A file can be worth a thought where it is laid out anew; destroy takes back what there is.
       const tell = name === "up" || name === "preview" ? (line: string) => console.error(line) : () => undefined;
       return runPulumi(name, args, await clusterJob(args.file, { tell, makes: name === "up" }));

@@ -20,8 +20,9 @@ export type RunLog = (entry: LogEntry) => void;
 export function runLog(file = process.env["KUBEXM_RUN_LOG"]): RunLog {
   if (file === undefined || file === "") return () => undefined;
   mkdirSync(dirname(file), { recursive: true });
-  const log = openSync(file, "a", 0o600);
+  let log: number | undefined;
   return (entry) => {
+    log ??= openSync(file, "a", 0o600);
     appendFileSync(log, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
   };
 }
