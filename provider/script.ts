@@ -172,11 +172,15 @@ ${step.make}
 }`;
   });
   const made = items.map(({ step, s }) => `${s}:${keyOf(step.id)}`);
-  const all = lines(...pieces, sh`make_all ${plainPaths(items).join(" ")} ${made}`);
   return sh`${heredoc(
     sh`timeout -k 10 ${seconds} /bin/sh -s 2>&1 9>&-`,
     nothing,
-    lines(libFor(all), sh`S=$S/${owner} shared=${shared.join(" ")}`, all),
+    // All of the library is read in a millisecond; a part of it, sent once more for every step, takes as long and megabytes here.
+    lines(
+      sh`. ${libPath}; S=$S/${owner} shared=${shared.join(" ")}`,
+      ...pieces,
+      sh`make_all ${plainPaths(items).join(" ")} ${made}`,
+    ),
   )}
 code=$?; case $code in 0) ;; 1) full_disk; exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
 }
