@@ -175,7 +175,7 @@ ${step.make}
   return sh`${heredoc(
     sh`timeout -k 10 ${seconds} /bin/sh -s 2>&1 9>&-`,
     nothing,
-    // All of the library is read in a millisecond; a part of it, sent once more for every step, takes as long and megabytes here.
+    // All of it, in a millisecond: a part of it, sent along with every step, would be megabytes here with many hosts.
     lines(
       sh`. ${libPath}; S=$S/${owner} shared=${shared.join(" ")}`,
       ...pieces,
