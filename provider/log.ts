@@ -16,13 +16,21 @@ export interface LogEntry {
 
 export type RunLog = (entry: LogEntry) => void;
 
+/** Each held open to the end, for all that a process does. */
+const logs = new Map<string, number>();
+
+function opened(file: string): number {
+  mkdirSync(dirname(file), { recursive: true });
+  const log = openSync(file, "a", 0o600);
+  logs.set(file, log);
+  return log;
+}
+
 /** JSON lines in the file that the kubexm command names; a program run by plain `pulumi` has none unless it sets it. */
 export function runLog(file = process.env["KUBEXM_RUN_LOG"]): RunLog {
   if (file === undefined || file === "") return () => undefined;
-  mkdirSync(dirname(file), { recursive: true });
-  let log: number | undefined;
   return (entry) => {
-    log ??= openSync(file, "a", 0o600);
-    appendFileSync(log, `${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
+    const line = JSON.stringify({ time: new Date().toISOString(), ...entry });
+    appendFileSync(logs.get(file) ?? opened(file), `${line}\n`);
   };
 }
