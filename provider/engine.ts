@@ -4,7 +4,7 @@ import PQueue from "p-queue";
 import { ask } from "./ask";
 import { bulks } from "./bulk";
 import { change, logged, type Context } from "./change";
-import { RemoteError } from "./errors";
+import { RemoteError, UserError } from "./errors";
 import {
   addWord,
   bulkNames,
@@ -21,6 +21,7 @@ import {
   type Work,
 } from "./script";
 import { lines, type Secret } from "./shell";
+import { textOf } from "./ssh/failure";
 import type { Remote } from "./ssh/remote";
 import { differences, drift, follows, keyOf, reasonOf, type Drift, type State, type Step } from "./step";
 
@@ -163,7 +164,10 @@ async function sendBodies(remote: Remote, owner: string, steps: readonly Step[],
   await Promise.all(all.flatMap(({ body: { ready } }) => (ready ? [ready(ctx.tell)] : [])));
   await Promise.all(
     [...bodies.values()].map(async ({ id, body: { path, sha256, place } }) => {
-      const { size: bytes } = await stat(path);
+      const { size: bytes } = await stat(path).catch((cause: unknown) => {
+        const where = `${remote.name} › ${ctx.component} › ${id}`;
+        throw new UserError(`${where}: what is to be uploaded cannot be read here: ${textOf(cause)}`, { cause });
+      });
       const since = Date.now();
       ctx.tell(`upload ${(bytes / 1e6).toFixed(1)} MB`);
       const upload = {

@@ -8,10 +8,10 @@ import { after, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../provider/change";
 import { apply, look, revert } from "../../provider/engine";
-import { RemoteError } from "../../provider/errors";
+import { RemoteError, UserError } from "../../provider/errors";
 import type { Holder, Work } from "../../provider/script";
 import { sh } from "../../provider/shell";
-import { command } from "../../provider/steps";
+import { binary, command } from "../../provider/steps";
 import { hostSpec } from "../../provider/ssh/spec";
 import type { Step } from "../../provider/step";
 import { fakeHost, type FakeHost } from "../harness/fake-remote";
@@ -193,6 +193,18 @@ describe("the ledger", () => {
     mkdirSync(join(K(), "staging", "B"), { recursive: true });
     await converge(work("A", marker("x")));
     assert.deepEqual(readdirSync(join(K(), "staging")), ["B"]);
+  });
+  test("a file of this machine that is gone is told with host, component and step, and nothing is changed", async () => {
+    const path = join(folder, "nowhere");
+    const wanted = work("A", marker("x"), binary("/kx-tool", { path, sha256: "a".repeat(64) }));
+    await assert.rejects(
+      converge(wanted),
+      (error) =>
+        error instanceof UserError &&
+        error.message.startsWith(`${host.remote.name} › Box b › path /kx-tool: what is to be uploaded`) &&
+        error.message.includes(path),
+    );
+    assert.deepEqual(there(), []);
   });
   const unsaved: readonly [string, Partial<Step>][] = [
     ["its content", { save: sh`cat /nowhere >body; :; false` }],
