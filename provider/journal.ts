@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from "node:crypto";
-import { appendFileSync, closeSync, fdatasync, fstatSync, ftruncateSync, openSync, readFileSync } from "node:fs";
+import { appendFileSync, fdatasync, fstatSync, ftruncateSync, openSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { definitionOf, type Definition } from "./definition";
 import type { DynamicProvider } from "./dynamic";
@@ -75,17 +75,10 @@ function writerOf({ KUBEXM_JOURNAL: path, ...env }: Env): Writer | undefined {
   if (known) return known;
   const salt = randomBytes(16);
   const key = keyOf(passphrase, salt);
-  const open = () => openSync(path, "a", 0o600);
-  // Held open to the end, unless it is removed: to open and close it for every entry takes longer than to write that.
-  let file = open();
+  // Held open to the end: to open and close it for every entry takes longer than to write that.
+  const file = openSync(path, "a", 0o600);
   const made: Writer = {
-    write(entry) {
-      if (fstatSync(file).nlink === 0) {
-        closeSync(file);
-        file = open();
-      }
-      append(file, sealed(key, salt, entry));
-    },
+    write: (entry) => append(file, sealed(key, salt, entry)),
     flush: () => promisify(fdatasync)(file),
   };
   writers.set(name, made);
