@@ -21,14 +21,11 @@ export interface Verify {
   readonly seconds: number;
 }
 
-const head = (mark: string, script: Command) => sh`${libFor(script)}
+const marking = sh`m() { case $1 in fail) full_disk $K ;; esac; printf '%s %s\n' "$M" "$*"; }`;
+
+const head = (mark: string, script: Command) => sh`${libFor(lines(marking, script))}
 M=${mark}; export M
-m() { case $1 in fail) full_disk ;; esac; printf '%s %s\n' "$M" "$*"; }
-full_disk() { # the shell's own words for it are "I/O error"
-  free=$(df -P -k -- /var/lib/kubexm 2>/dev/null | sed -n '2s/^.* \([0-9][0-9]*\)  *[0-9]*% .*$/\1/p')
-  [ "$(printf %s "$free" | sed 's/^$/1000/')" -ge 64 ] || printf 'No space left on device: %s KiB are free for /var/lib/kubexm\n' "$free" >&2
-}
-`;
+${marking}`;
 
 const lookFunction = (name: Command, step: Step) => sh`look_${name}() { entry=$L/${keyOf(step.id)}
 ${step.look}
@@ -182,7 +179,7 @@ ${step.make}
       sh`make_all ${plainPaths(items).join(" ")} ${made}`,
     ),
   )}
-code=$?; case $code in 0) ;; 1) full_disk; exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
+code=$?; case $code in 0) ;; 1) full_disk $K; exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
 }
 
 /** A word that the shell hands on as it is. */

@@ -12,6 +12,10 @@ kv() { # KEY VALUE: one observed word
   esac
 }
 say() { printf '%s\n' "$*" >&2; }
+full_disk() { # FOLDER: the shell's own words for it are "I/O error"
+  free=$(df -P -k -- "$1" 2>/dev/null | sed -n '2s/^.* \([0-9][0-9]*\)  *[0-9]*% .*$/\1/p')
+  [ "${free:-64}" -ge 64 ] || say "No space left on device: $free KiB are free for $1"
+}
 note() { printf '%s note %s\n' "$M" "$*"; } # a line for the person, kept apart from errors
 was() { sed -n "s/^$1=//p" "$entry/prior"; } # KEY: its value before our first change
 says() { # FILE LINE: is that its first line; of a file that is not there it is empty

@@ -76,6 +76,7 @@ put_file() { # PATH MODE OWNER:GROUP COMMAND…: with what the command prints
   put_path=$1 put_mode=$2 put_owner=$3 tmp=$(beside "$1")
   shift 3
   if (umask 077 && gone "$tmp" && "$@" >"$tmp"); then settle "$tmp" "$put_path" "$put_mode" "$put_owner"; else
+    full_disk "${put_path%/*}"
     rm -f -- "$tmp"
     return 1
   fi
@@ -153,7 +154,7 @@ tell_block() { open_to_all "$1" && read_block "$@" && printf %s "$body"; } # PAT
 look_block() { # PATH BEGIN END
   # One without a record was left behind by another cluster.
   if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi
-  read_block "$@"
+  read_block "$@" || return 1
   case $inside in
     before) kv block absent ;;
     several) kv block several ;;

@@ -188,6 +188,20 @@ describe("faults of hosts and of people", () => {
     assert.equal((await labExec(host, `cat ${SMALL}/kxf-tool; rm ${SMALL}/kxf-tool`)).stdout, "old");
   });
 
+  test("a full disk where a file goes", async () => {
+    const folder = "/etc/kxf/deep";
+    await labExec(
+      host,
+      `mkdir -p ${folder} && mount -t tmpfs -o size=4k tmpfs ${folder} && head -c 4k /dev/zero >${folder}/filling`,
+    );
+    const wanted = inputs();
+    const { error } = await here({ verb: "create", inputs: wanted });
+    assert.match(error ?? "", /node1.*path \/etc\/kxf\/deep\/conf[\s\S]*No space left on device/);
+    await labExec(host, `umount ${folder} && rmdir ${folder} /etc/kxf`);
+    await converges(host, wanted);
+    await reverts(host, quick, wanted);
+  });
+
   const elsewhereWith = (options: string) =>
     labExec(host, `mkdir -m 700 /var/lib/kubexm && mount -t tmpfs -o ${options} tmpfs /var/lib/kubexm`);
   /** What was saved moves to the disk below, as an administrator would do it. */
