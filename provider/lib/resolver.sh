@@ -7,7 +7,7 @@ find_resolver() { # who writes resolv.conf → $ruler, and the file that it read
     /run/systemd/resolve/* | /usr/lib/systemd/resolv.conf) ruler=resolved ;;
     /run/NetworkManager/*) ruler=NetworkManager ;;
     /run/resolvconf/*) ruler=resolvconf ;;
-    *) resolver_says "$file" ;;
+    *) resolver_says "$file" || return 1 ;;
   esac
   case $ruler in
     resolved) place=/etc/systemd/resolved.conf.d/kubexm.conf ;;
@@ -49,7 +49,7 @@ look_resolver() { # SERVER…
   kv ruler "$ruler"
   # What another cluster left behind looks like ours.
   if [ -d "$entry" ]; then kv recorded yes; else kv recorded no; fi
-  if resolver_is_block "$ruler"; then read_block "$place" "$resolver_begin" "$resolver_end"; else read_whole "$place"; fi
+  if resolver_is_block "$ruler"; then read_block "$place" "$resolver_begin" "$resolver_end"; else read_whole "$place"; fi || return 1
   case $inside in after) ;; before) body= ;; *) body=other ;; esac
   if [ -z "$body" ]; then kv servers none
   elif [ "$body" = "$(resolver_text "$ruler" "$@")$nl" ]; then kv servers "$*"

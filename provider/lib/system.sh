@@ -56,19 +56,24 @@ undo_selinux() {
 nofile_conf=/etc/systemd/system.conf.d/50-kubexm.conf
 look_nofile() { # LEAST: the most files a service may open
   if [ -d "$entry" ] && [ ! -e "$nofile_conf" ]; then kv nofile "until the next boot"; return; fi
+  # A service that sets none for itself has what systemd lets one have.
   case $learned_units in
-    # A service that sets none for itself has what systemd lets one have.
-    *"Id=rescue.service${nl}LoadState=loaded$nl"*) most=${learned_units##*LimitNOFILE=} && most=${most%%"$nl"*} ;;
-    *) most=$(systemctl show -p DefaultLimitNOFILE) && most=${most#*=} || return 1 ;;
+    *"Id=rescue.service${nl}LoadState=loaded$nl"*)
+      most=${learned_units##*LimitNOFILE=}
+      if is_enough "${most%%"$nl"*}" "$1"; then kv nofile enough; return; fi
+      ;;
   esac
-  case $most in
-    infinity | ??????????*) kv nofile enough ;;
-    *) if [ "$most" -ge "$1" ]; then kv nofile enough; else kv nofile "$most"; fi ;;
+  most=$(systemctl show -p DefaultLimitNOFILE) && most=${most#*=} || return 1
+  if is_enough "$most" "$1"; then kv nofile enough; else kv nofile "$most"; fi
+}
+is_enough() { # FOUND LEAST
+  case $1 in
+    infinity | ??????????*) ;;
+    *) [ "$1" -ge "$2" ] ;;
   esac
 }
 set_nofile() { # LEAST
   put_file "$nofile_conf" 0644 root:root printf '# Managed by kubexm\n[Manager]\nDefaultLimitNOFILE=1024:%s\n' "$1"
-  learned_units=
   systemctl daemon-reexec
 }
 undo_nofile() {

@@ -263,16 +263,19 @@ esac`,
     holds: "grep -qx DefaultLimitNOFILE=1024:524288 /etc/systemd/system.conf.d/50-kubexm.conf",
     drifts: [{ by: "rm /etc/systemd/system.conf.d/50-kubexm.conf", step: "limit nofile" }],
   },
-  {
-    name: "limits: told by systemd together with a unit",
+  ...[
+    ["told by systemd together with a unit", "$most"],
+    ["services that are told otherwise are not what counts", "1024"],
+  ].map(([what, told]): FakeCase => ({
+    name: `limits: ${what}`,
     files: {},
     programs: {
-      systemctl: `case "$*" in
+      systemctl: `if [ -e "$ROOT/reread" ]; then most=524288; else most=4096; fi
+case "$*" in
 "show -p Id,"*" -- own.service rescue.service")
-  if [ -e "$ROOT/reread" ]; then most=524288; else most=4096; fi
   printf 'LimitNOFILE=600000\\nId=own.service\\nLoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\n\\n'
-  printf 'LimitNOFILE=%s\\nId=rescue.service\\nLoadState=loaded\\nActiveState=inactive\\nUnitFileState=static\\n' "$most" ;;
-"show -p DefaultLimitNOFILE") echo DefaultLimitNOFILE=524288 ;;
+  printf 'LimitNOFILE=%s\\nId=rescue.service\\nLoadState=loaded\\nActiveState=inactive\\nUnitFileState=static\\n' "${told}" ;;
+"show -p DefaultLimitNOFILE") echo "DefaultLimitNOFILE=$most" ;;
 show*) printf 'LoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\n' ;;
 daemon-reexec) rm -f "$ROOT/reread"; [ ! -e "$ROOT/etc/systemd/system.conf.d/50-kubexm.conf" ] || : >"$ROOT/reread" ;;
 esac`,
@@ -280,7 +283,7 @@ esac`,
     steps: [unit("own.service", { enabled: true, running: true }), ...stepsOf(Limits.definition, {})],
     holds: "grep -qx DefaultLimitNOFILE=1024:524288 /etc/systemd/system.conf.d/50-kubexm.conf",
     drifts: [{ by: "rm /etc/systemd/system.conf.d/50-kubexm.conf", step: "limit nofile" }],
-  },
+  })),
   {
     name: "kernel: modules loaded before their parameters are set, parameters that nobody else sees",
     files: {
