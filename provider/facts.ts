@@ -26,7 +26,7 @@ export interface Facts {
 /** Words of a script that prints lines of `@key=value`. */
 export const telling = sh`
 p() { printf '@%s=%s\n' "$1" "$2"; }
-r() { if [ -r "$2" ] && { IFS= read -r v <"$2" || [ -n "$v" ]; } 2>/dev/null; then p "$1" "$v"; fi; }
+r() { v=; if [ -r "$2" ] && { IFS= read -r v <"$2" || [ -n "$v" ]; } 2>/dev/null; then p "$1" "$v"; fi; }
 active() {
 # Asked about, unless systemd keeps no link for it: of what is not loaded systemd reads the files first. Before version 236 it kept none.
 key=$1; shift
@@ -39,7 +39,7 @@ for os in /etc/os-release /usr/lib/os-release; do [ ! -r $os ] || { while IFS= r
 p arch "$(uname -m)"; r kernel /proc/sys/kernel/osrelease
 r machineId /etc/machine-id; r bootId /proc/sys/kernel/random/boot_id; r init /proc/1/comm
 if [ -f /sys/fs/cgroup/cgroup.controllers ]; then p cgroup v2; else p cgroup v1; fi
-if [ -s /run/systemd/container ]; then r virtualisation /run/systemd/container; else p virtualisation "$(systemd-detect-virt 2>/dev/null || :)"; fi
+p virtualisation "$(systemd-detect-virt 2>/dev/null || :)"
 while read -r k v _; do case $k in MemTotal:) p memoryKiB "$v" ;; SwapTotal:) p swapKiB "$v" ;; esac; done </proc/meminfo
 p cpus "$(nproc)"
 if command -v getenforce >/dev/null; then p selinux "$(getenforce 2>/dev/null)"; else p selinux absent; fi

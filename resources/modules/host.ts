@@ -87,27 +87,6 @@ function prepareHost(
 
   const resolver = dns.length === 0 ? [] : [new Resolver(name("resolver"), { ...common, servers: dns }, opts)];
   const hostsFile = new HostsFile(name("hosts-file"), { ...common, lines: names }, opts);
-  const clockAfter = (before: pulumi.Resource) =>
-    new Chrony(
-      name("chrony"),
-      { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
-      after(before, ...resolver, ...clocks),
-    );
-  // All others wait for the clock of a host that serves time.
-  const early = time.serve ? [clockAfter(hostsFile)] : [];
-  // A name that sudo cannot resolve makes it slow: the hosts file knows the new one first.
-  const system = new System(
-    name("system"),
-    {
-      ...common,
-      hostname: host.name,
-      ...(timezone !== undefined && { timezone }),
-      selinux,
-      modules: nodeModules(spec),
-      sysctl: nodeParameters(spec),
-    },
-    after(hostsFile, ...early),
-  );
   const ssh = pulumi.output(port).apply((known) => `${known ?? 22}/tcp`);
   const firewall = new Firewall(
     name("firewall"),
@@ -119,8 +98,25 @@ function prepareHost(
     },
     opts,
   );
-  // Where chrony is there, its first answers come while packages are installed.
-  const [chrony = clockAfter(system)] = early;
+  const chrony = new Chrony(
+    name("chrony"),
+    { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
+    after(hostsFile, ...resolver, ...clocks, ...(time.serve ? [firewall] : [])),
+  );
+  // A name that sudo cannot resolve makes it slow: the hosts file knows the new one first.
+  const system = new System(
+    name("system"),
+    {
+      ...common,
+      hostname: host.name,
+      ...(timezone !== undefined && { timezone }),
+      selinux,
+      modules: nodeModules(spec),
+      sysctl: nodeParameters(spec),
+    },
+    // All others wait for the clock of a host that serves time.
+    after(hostsFile, ...(time.serve ? [chrony] : [])),
+  );
   // Only one changes a host at a time: the long one comes last, and files of what waits for the quick ones travel meanwhile.
   const tools = new Packages(
     name("packages"),

@@ -28,8 +28,7 @@ p end .`;
 }
 
 /** Only tries the way to others. */
-export const reachText = (reach: readonly Reach[]): Command => sh`export LC_ALL=C
-p() { printf '@%s=%s\n' "$1" "$2"; }
+export const reachText = (reach: readonly Reach[]): Command => sh`export LC_ALL=C${telling}
 ${probe(reach, false)}`;
 
 const machine = sh`
