@@ -23,15 +23,17 @@ export function readCluster(path: string): string {
   return bytes.toString("utf8");
 }
 
-const PLAIN_NAME = /^metadata:[ \t]*\r?\n[ ]+name:[ ]+([a-z][a-z0-9-]*)[ \t]*\r?$/m;
+const PLAIN_NAME = /^metadata:[ \t]*\r?\n[ ]+name:[ ]+([a-z][a-z0-9-]*)[ \t]*\r?\n(?:[ \t]*\r?\n)*(?=[a-z])/m;
+/** Where there is more than one document, or key of this name, the parser says which counts. */
+const SEVERAL = /\n(---|\.\.\.)|^\W?metadata\b[^]*\n\W?metadata\b/m;
 /** What YAML takes for something else than text. */
 const WORDS = ["true", "false", "null"];
 
 /**
- * The cluster's name where it stands as in nearly every file, first below `metadata`; what begins a line of YAML is in no text of
+ * The cluster's name where it stands as in nearly every file, alone below `metadata`; what begins a line of YAML is in no text of
  * several lines. For those who need no more of the file than that: its parser takes as long as to look at a host.
  */
 export function plainName(text: string): string | undefined {
   const name = PLAIN_NAME.exec(text)?.[1];
-  return name === undefined || WORDS.includes(name) ? undefined : name;
+  return name === undefined || WORDS.includes(name) || SEVERAL.test(text) ? undefined : name;
 }

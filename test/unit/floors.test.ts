@@ -31,6 +31,7 @@ const IMPORTS: readonly (readonly [from: string, to: string, rule?: string])[] =
   ["artifacts/b.ts", "artifacts/a.ts"],
   // As it should be.
   ["cli/verb.ts", "resources/config/index.ts"],
+  ["cli/verb.ts", "resources/config/read.ts"],
   ["cli/other.ts", "toolchain/errors.ts"],
   ["resources/modules/host.ts", "resources/kernel.ts"],
   ["resources/limits.ts", "provider/steps/index.ts"],
