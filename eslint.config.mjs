@@ -15,7 +15,7 @@ export const shellTextRules = [
 ];
 export const commandRule = { selector: "NewExpression[callee.name='Command']", message: byTemplate };
 
-/** The template itself, the library of functions, quoted scripts, and content that is carried in base64. */
+/** The template itself, the library of functions, quoted scripts, and content, quoted or in base64. */
 const makersOfCommands = ["provider/shell.ts", "provider/lib.ts", "provider/script.ts", "provider/steps/file.ts"];
 
 export default tseslint.config(

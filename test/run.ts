@@ -87,7 +87,9 @@ const failed = (name: string, detail: string): Tally => ({ ...nothing(), failed:
 async function style(): Promise<Tally> {
   const start = Date.now();
   const lint = [join(repo, "scripts", "run.mjs"), "lint"];
-  const { code, stderr } = await run(process.execPath, lint, { signal: stop.signal, okCodes: [0, 1] });
+  const { code, stderr } = await run(process.execPath, lint, { signal: stop.signal, okCodes: [0, 1] }).catch(
+    (error: unknown) => ({ code: 1, stderr: messageOf(error) }),
+  );
   const tally = code === 0 ? { ...nothing(), passed: 1 } : failed("style", stderr);
   report("style", tally, (Date.now() - start) / 1000, "");
   return tally;
@@ -195,7 +197,7 @@ async function main(tierName: string | undefined, pattern: string | undefined): 
   const { chosen, testName } = choose(tiers, pattern);
   const everything = tierName === "all" && pattern === undefined;
   const quick = chosen.filter(({ tier }) => !tier.labs);
-  // The linter keeps one core busy, and unit tests half of each.
+  // The longest part of the linter runs on one core.
   const tallies = await Promise.all([
     everything ? style() : nothing(),
     runTiers(quick, availableParallelism(), { testName, tries: 0 }),

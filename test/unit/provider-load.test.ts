@@ -53,6 +53,18 @@ test("Pulumi's SDK does without its compiler and npm, zod without its languages,
   assert.equal(execFileSync(process.execPath, ["-e", asked], { encoding: "utf8" }).trim(), "true");
 });
 
+test("lines for --debug go nowhere, others to the engine, and schemas are asked as they are", () => {
+  const light = JSON.stringify(join(__dirname, "..", "..", "cli", "light-sdk.js"));
+  const asked = `require("@pulumi/pulumi/runtime/settings").excessiveDebugOutput = true; require(process.argv[1]);
+const { log } = require("@pulumi/pulumi"); log.debug("one"); log.info("two"); console.log(require("zod").z.config().jitless)`;
+  const told = (before: string) =>
+    execFileSync(process.execPath, ["-e", before + asked, provider], { encoding: "utf8" })
+      .trim()
+      .split("\n");
+  assert.deepEqual(told(`require(${light}); `), ["info: [runtime] two", "true"]);
+  assert.deepEqual(told(""), ["debug: [runtime] one", "info: [runtime] two", "undefined"]);
+});
+
 test("where a promise of the program comes from is written down for whoever debugs promises, and costs nobody else", () => {
   const light = JSON.stringify(join(__dirname, "..", "..", "cli", "light-sdk.js"));
   const asked = `require(${light}); require("@pulumi/pulumi");
