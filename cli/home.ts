@@ -173,13 +173,12 @@ export interface Backend {
 export const foreignBackend = ({ PULUMI_BACKEND_URL: url }: Env = process.env): string | undefined => url || undefined;
 
 /** Folders, passphrase and environment of a run. What the user set for Pulumi in the environment is left as it is. */
-export function prepare(home: Home, pulumiEnv: Record<string, string>, user: Env = process.env): Backend {
+export function prepare(home: Home, user: Env = process.env): Backend {
   mkdirSync(home.dir, { recursive: true, mode: 0o700 });
   mkdirSync(home.work, { recursive: true });
   mkdirSync(home.logs, { recursive: true });
   linkPackages(home.work);
   const common: Env = {
-    ...pulumiEnv,
     ...passphraseFile(user),
     PULUMI_PARALLEL: user["PULUMI_PARALLEL"] ?? PARALLEL,
     GOGC: user["GOGC"] ?? GOGC,

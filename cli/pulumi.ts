@@ -3,7 +3,6 @@ import { appendFileSync, existsSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { type EngineEvent, LocalWorkspace, type PulumiFn } from "@pulumi/pulumi/automation";
 import { messageOf } from "../toolchain/errors.js";
-import { ensurePulumi } from "../toolchain/pulumi.js";
 import { agreed, refuseUnasked } from "./agree.js";
 import { claim } from "./claim.js";
 import { type Engine, PulumiError, engine } from "./engine.js";
@@ -15,6 +14,7 @@ import { loginAdvice } from "./login.js";
 import { type StackExport, settlePending } from "./pending.js";
 import { report } from "./report.js";
 import { type Screen, screen } from "./screen.js";
+import { withPulumi } from "./stack.js";
 import { clearDeadLocks, dropHalfNotes, endStrays } from "./stale.js";
 import { isKnown, mayBePending, shortName, stateFile } from "./state-file.js";
 import { isPlan, summary } from "./words.js";
@@ -109,9 +109,8 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   if (asks) refuseUnasked(job.cluster, process.stdin.isTTY);
   const stack = stackOf(job.cluster);
   const home = homeOf(job.cluster, args.file);
-  const { bin, env: found, version } = await ensurePulumi();
-  const backend = prepare(home, found);
-  const { state, own } = backend;
+  const prepared = prepare(home);
+  const { state, own } = prepared;
   const login = loginAdvice(home.state);
   if (login !== undefined) say(login);
   const known = () => state !== undefined && isKnown(stateFile(state, PROJECT.name, stack));
@@ -122,6 +121,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
   }
   if (asks && !(await agreed(`Take "${job.cluster}" off all its hosts, and give these back as they were?`)))
     return EXIT.failed;
+  const { bin, version, backend } = await withPulumi(prepared);
   const release = plan ? () => undefined : await claim(home.dir, verb);
   const pulumi = engine(bin, version, known);
   const signals = passSignals(pulumi);

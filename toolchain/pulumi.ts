@@ -204,7 +204,8 @@ async function fill(dir: string, onPath: string): Promise<void> {
     try {
       await way(dir, told);
       await addPlugin(dir, await sdkFolder());
-      await run(join(dir, "pulumi"), ["version"], { env: { PULUMI_SKIP_UPDATE_CHECK: "true" } });
+      const env = { PULUMI_SKIP_UPDATE_CHECK: "true", PULUMI_HOME: await ownHome() };
+      await run(join(dir, "pulumi"), ["version"], { env });
       await writeFile(join(dir, ORIGIN_FILE), origin);
       told.done(
         origin === "built" ? "built from the Go module proxy" : "downloaded, checked against its checksum file",
@@ -250,6 +251,8 @@ export async function withoutLogs(home: string): Promise<string> {
   return home;
 }
 
+const ownHome = () => withoutLogs(join(cacheDir(), "pulumi-home"));
+
 async function find(): Promise<Pulumi> {
   const path = process.env["PATH"] ?? "";
   const onPath = await pulumiOnPath(path);
@@ -258,7 +261,7 @@ async function find(): Promise<Pulumi> {
     ...found,
     env: {
       PATH: [found.bin, path].join(delimiter),
-      PULUMI_HOME: process.env["PULUMI_HOME"] ?? (await withoutLogs(join(cacheDir(), "pulumi-home"))),
+      PULUMI_HOME: process.env["PULUMI_HOME"] ?? (await ownHome()),
       PULUMI_SKIP_UPDATE_CHECK: "true",
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
     },

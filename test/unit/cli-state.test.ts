@@ -294,11 +294,9 @@ test("a journal is of one stack only", () => {
   }
 });
 
-const toolEnv = { PULUMI_HOME: "/tool", PATH: "/tool/bin" };
-
 test("without any set-up: a file backend and a passphrase of its own, kept and closed to others", () => {
   const home = homeOf("c", "cluster.yaml", dir);
-  const { env, state } = prepare(home, toolEnv, {});
+  const { env, state } = prepare(home, {});
   assert.equal(state, home.state);
   assert.equal(env["PULUMI_BACKEND_URL"], `file://${home.state}?metadata=skip`);
   assert.equal(env["PULUMI_CONFIG_PASSPHRASE_FILE"], home.passphrase);
@@ -313,21 +311,21 @@ test("without any set-up: a file backend and a passphrase of its own, kept and c
     [home.dir, 0o700],
   ] as const)
     assert.equal(statSync(path).mode & 0o777, mode, path);
-  prepare(home, toolEnv, {});
+  prepare(home, {});
   assert.equal(readFileSync(home.passphrase, "utf8"), phrase);
 });
 
 test("a folder whose name means something in an address, and an empty setting, which is none", () => {
   const odd = join(dir, "C# 100%");
   const home = homeOf("c", "cluster.yaml", odd);
-  const { env, state, own } = prepare(home, toolEnv, { PULUMI_BACKEND_URL: "" });
+  const { env, state, own } = prepare(home, { PULUMI_BACKEND_URL: "" });
   assert.deepEqual([state, own], [home.state, true]);
   const url = new URL(env["PULUMI_BACKEND_URL"] ?? "");
   assert.deepEqual([decodeURIComponent(url.pathname), url.search], [home.state, "?metadata=skip"]);
 });
 
 test("a file backend of the user's: its folder, as the address means it, which kubexm did not lay out", () => {
-  const { state, own } = prepare(homeOf("c", "cluster.yaml", dir), toolEnv, {
+  const { state, own } = prepare(homeOf("c", "cluster.yaml", dir), {
     PULUMI_BACKEND_URL: "file:///srv/my%20states?no_tmp_dir=true",
   });
   assert.deepEqual([state, own], ["/srv/my states", false]);
@@ -335,7 +333,7 @@ test("a file backend of the user's: its folder, as the address means it, which k
 
 test("the provider finds kubexm and the SDK from its folder", () => {
   const home = homeOf("c", "cluster.yaml", dir);
-  prepare(home, toolEnv, {});
+  prepare(home, {});
   const found = (name: string) => realpathSync(join(home.work, "node_modules", name));
   assert.equal(found("kubexm"), realpathSync(join(__dirname, "..", "..", "..")));
   assert.ok(existsSync(join(found("@pulumi/pulumi"), "cmd", "dynamic-provider", "index.js")));
@@ -391,7 +389,7 @@ for (const [what, user, want, passphraseMade] of [
 ] as const)
   test(`respected: ${what}`, () => {
     const home = homeOf("c", "cluster.yaml", dir);
-    const { env, state } = prepare(home, toolEnv, user);
+    const { env, state } = prepare(home, user);
     for (const [name, value] of Object.entries(want)) assert.equal(env[name], value, name);
     if (what.startsWith("a file backend")) assert.equal(state, join(process.cwd(), "x"));
     assert.equal(existsSync(home.passphrase), passphraseMade);
@@ -405,7 +403,7 @@ for (const [what, stacks, length] of [
     const home = homeOf("c", "cluster.yaml", dir);
     mkdirSync(stacks ? join(home.state, ".pulumi", "stacks") : home.dir, { recursive: true });
     writeFileSync(home.passphrase, "");
-    prepare(home, toolEnv, {});
+    prepare(home, {});
     assert.equal(statSync(home.passphrase).size, length);
     assert.deepEqual(readdirSync(home.dir).sort(), ["logs", "passphrase", "pulumi", "state"]);
   });
@@ -413,5 +411,5 @@ for (const [what, stacks, length] of [
 test("a lost passphrase is told before Pulumi fails on it", () => {
   const home = homeOf("c", "cluster.yaml", dir);
   mkdirSync(join(home.state, ".pulumi", "stacks"), { recursive: true });
-  assert.throws(() => prepare(home, toolEnv, {}), /passphrase is missing and the state beside it is encrypted with it/);
+  assert.throws(() => prepare(home, {}), /passphrase is missing and the state beside it is encrypted with it/);
 });

@@ -26,7 +26,7 @@ function masters(kubectl: string, etcdctl = "") {
     text
       .replaceAll("/usr/local/bin/", `${dir}/`)
       .replaceAll("/etc/kubernetes/admin.conf", join(dir, "admin.conf"))
-      .replaceAll("/run/kubexm-ending", join(dir, "ending"));
+      .replaceAll("/run/kubexm-", join(dir, ""));
   const letGo = (role: "master" | "worker", lost = false) => {
     const hosts = ["m1", "m2", "m3"].map((name) => hostSpec.parse({ name, address: name }));
     const node = { name: "n1", addresses: ["192.0.2.7"], role };
