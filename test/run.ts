@@ -197,10 +197,10 @@ async function main(tierName: string | undefined, pattern: string | undefined): 
   const { chosen, testName } = choose(tiers, pattern);
   const everything = tierName === "all" && pattern === undefined;
   const quick = chosen.filter(({ tier }) => !tier.labs);
-  // The longest part of the linter runs on one core.
+  // The longest part of the linter runs on one core, and unit tests wait half of their time.
   const tallies = await Promise.all([
     everything ? style() : nothing(),
-    runTiers(quick, availableParallelism(), { testName, tries: 0 }),
+    runTiers(quick, 2 * availableParallelism(), { testName, tries: 0 }),
   ]);
   const labs = chosen.filter(({ tier }) => tier.labs);
   tallies.push(await runTiers(labs, LABS_AT_ONCE, { testName, tries: everything ? SECOND_TRIES : 0 }));
