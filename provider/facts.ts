@@ -39,7 +39,9 @@ for os in /etc/os-release /usr/lib/os-release; do [ ! -r $os ] || { while IFS= r
 p arch "$(uname -m)"; r kernel /proc/sys/kernel/osrelease
 r machineId /etc/machine-id; r bootId /proc/sys/kernel/random/boot_id; r init /proc/1/comm
 if [ -f /sys/fs/cgroup/cgroup.controllers ]; then p cgroup v2; else p cgroup v1; fi
-p virtualisation "$(systemd-detect-virt 2>/dev/null || :)"
+v=; [ ! -r /run/systemd/container ] || IFS= read -r v </run/systemd/container || :
+# The words that it has for these, without the program; others it finds out about.
+case $v in docker | podman | lxc | systemd-nspawn) ;; *) v=$(systemd-detect-virt 2>/dev/null) || : ;; esac; p virtualisation "$v"
 while read -r k v _; do case $k in MemTotal:) p memoryKiB "$v" ;; SwapTotal:) p swapKiB "$v" ;; esac; done </proc/meminfo
 p cpus "$(nproc)"
 if command -v getenforce >/dev/null; then p selinux "$(getenforce 2>/dev/null)"; else p selinux absent; fi
