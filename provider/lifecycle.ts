@@ -450,8 +450,12 @@ export async function remove(definition: Definition, world: World, props: Inputs
       return world.tell(resource.urn, `${host.name} cannot be reached and was forgotten as asked`, "warning");
     throw new RemoteError(error.summary, {
       ...error.failure,
-      advice:
-        `${error.failure.advice ?? ""} If ${host.name} is gone for good: set forget: true on it, or run with KUBEXM_FORGET=${host.name}.`.trim(),
+      advice: [
+        error.failure.advice,
+        `if ${host.name} is gone for good: set forget: true on it, or run with KUBEXM_FORGET=${host.name}`,
+      ]
+        .filter(Boolean)
+        .join("; "),
     });
   }
 }

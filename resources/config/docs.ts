@@ -97,6 +97,7 @@ package as \`docs/cluster.schema.json\`).
 - A role group names hosts one by one, or several at once: \`node[1:3]\` is node1, node2 and node3; \`node[01:10]\` keeps the
   zero.
 - Unknown keys are refused. A key without a value is refused: leave it out instead.
+- A file of this machine that is named without its folder (\`privateKeyPath: id_ed25519\`) stands beside the cluster file.
 - Addresses and ranges of both families stand in one string: \`"172.16.0.2,2022::2"\`.`;
 
 /** docs/cluster-yaml.md */

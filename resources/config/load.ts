@@ -1,5 +1,6 @@
 import { checkFile } from "./check";
 import { readYaml } from "./document";
+import { besideFile } from "./local-files";
 import { isNotBuilt } from "./rules-not-built";
 import { ConfigError, problemText, type Path, type Problem, type Severity } from "./problems";
 import type { ClusterSpec } from "./schema";
@@ -77,14 +78,15 @@ export interface Told extends ClusterFile {
   notBuilt: string[];
 }
 
-/** The cluster in the text of a file, and what is worth a thought in it; a ConfigError names everything that is wrong. Pure. */
+/** The cluster in the text of a file, and what is worth a thought in it; a ConfigError names everything that is wrong. */
 export function tellCluster(text: string, file: string, sources: Sources = {}): Told {
   const { cluster, problems } = judgeCluster(text, sources);
   const of = (wanted: Severity) => problems.filter(({ severity }) => severity === wanted);
   if (cluster === undefined) throw new ConfigError(file, of("error"));
   const warnings = of("warning");
   return {
-    ...cluster,
+    name: cluster.name,
+    spec: besideFile(file, cluster.spec),
     warnings: warnings.map((problem) => problemText(file, problem)),
     notBuilt: warnings.filter(isNotBuilt).map((problem) => problemText(file, { ...problem, severity: "error" })),
   };

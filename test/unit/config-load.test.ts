@@ -167,6 +167,20 @@ test("a value that the configuration does not have is told of with what sets it 
   );
 });
 
+test("files of this machine that are named without a folder stand beside the cluster file, wherever one works", () => {
+  const login =
+    "192.0.2.1, privateKeyPath: keys/id, knownHostsPath: ~/known, bastions: [{ address: b, privateKeyPath: /k }] }";
+  const more = "  mirrors: { imageArchives: [a.tar, ../b.tar], files: [{ url: 'https://m', caPath: ca.crt }] }\n";
+  const { hosts, mirrors } = parseCluster(small.replace("192.0.2.1 }", login) + more, "/srv/prod/cluster.yaml").spec;
+  const [one] = hosts;
+  assert.deepEqual(
+    [one?.privateKeyPath, one?.knownHostsPath, one?.bastions[0]?.privateKeyPath, one?.address, one?.labels],
+    ["/srv/prod/keys/id", "~/known", "/k", "192.0.2.1", {}],
+  );
+  assert.deepEqual(mirrors.imageArchives, ["/srv/prod/a.tar", "/srv/b.tar"]);
+  assert.equal(mirrors.files[0]?.caPath, "/srv/prod/ca.crt");
+});
+
 test("a cluster's name is found in a file that is wrong otherwise", () => {
   assert.equal(clusterName(`${small}  nonsense: 1\n`), "prod");
   for (const text of ["", "[1]", "metadata: 1", "metadata: { name: [a] }"]) assert.equal(clusterName(text), undefined);
