@@ -255,6 +255,8 @@ async function down(): Promise<number> {
   const destroyed = lab && ours && existsSync(clusterFile()) ? await codeOf(() => apply("destroy")) : 0;
   const known = await interruptible(() => labDown(labName()));
   if (ours) rmSync(home().dir, { recursive: true, force: true });
+  if (destroyed !== 0)
+    console.log("what could not be given back has gone with its host: there is nothing to be mended");
   console.log(known || lab ? "the demo is gone: lab, state and files" : "there is no demo");
   return destroyed;
 }

@@ -14,7 +14,7 @@ exit code: 0 nothing differs, 2 something does, 1 a host could not be looked at 
 const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
 /** What a person reads. */
-export function driftText({ drift, unseen, hosts }: DriftReport): string {
+export function driftText({ drift, unseen, hosts }: DriftReport, file: string): string {
   const width = (of: (row: DriftReport["drift"][number]) => string) =>
     Math.max(0, ...drift.map((row) => of(row).length));
   const [host, component, step] = [width((row) => row.host), width((row) => row.component), width((row) => row.step)];
@@ -29,8 +29,9 @@ export function driftText({ drift, unseen, hosts }: DriftReport): string {
       ...(row.lines ?? []).map((line) => `    ${line}`),
     ]),
     ...unseen.map(({ host: name, why }) => `${name}  could not be looked at: ${why}`),
-    `${plural(drift.length, "difference")} on ${plural(hosts, "host")}${unseen.length > 0 ? `, ${plural(unseen.length, "host")} not seen` : ""}`,
-    ...(drift.length > 0 ? ["kubexm up --refresh puts it right"] : []),
+    `${plural(drift.length, "difference")} on ${plural(hosts - unseen.length, "host")}${unseen.length > 0 ? `, ${plural(unseen.length, "host")} not seen` : ""}`,
+    ...(hosts === 0 ? [`nothing is made on any host yet: run kubexm up -f ${file}`] : []),
+    ...(drift.length > 0 ? [`kubexm up --refresh -f ${file} puts it right`] : []),
   ].join("\n");
 }
 
@@ -49,6 +50,6 @@ export async function driftCommand(argv: readonly string[]): Promise<number> {
   // The components load while Pulumi reads the state, where it is needed for that.
   const [{ resources }, { driftOf }] = await Promise.all([storing, import("../resources/provider.js")]);
   const report = await driftOf(resources);
-  console.log(json ? JSON.stringify(report, null, 2) : driftText(report));
+  console.log(json ? JSON.stringify(report, null, 2) : driftText(report, file));
   return driftCode(report);
 }

@@ -17,7 +17,7 @@ import { type Screen, screen } from "./screen.js";
 import { withPulumi } from "./stack.js";
 import { clearDeadLocks, dropHalfNotes, endStrays } from "./stale.js";
 import { isKnown, mayBePending, shortName, stateFile } from "./state-file.js";
-import { isPlan, summary } from "./words.js";
+import { isPlan, isUnseen, summary } from "./words.js";
 
 export interface Job {
   /** The cluster's name: the stack's too, unless PULUMI_STACK says otherwise. */
@@ -169,6 +169,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     if (json) return EXIT.ok;
     if (verb === "up" && !plan && !quiet) tellKubeconfig(home);
     console.log(summary(verb, plan, counts, Date.now() - since));
+    if (isUnseen(verb, options, counts)) say("no host was looked at: --refresh does");
     return EXIT.ok;
   } catch (error) {
     if (!(error instanceof PulumiError)) throw error;

@@ -78,6 +78,13 @@ export function seconds(ms: number): string {
   return s < 60 ? `${s.toFixed(1)} s` : `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
 }
 
+const isStill = (counts: Counts) =>
+  (Object.keys(counts) as Count[]).every((count) => count === "unchanged" || counts[count] === 0);
+
+/** A person may take "no changes" for a word on the hosts, which are asked of only to be changed. */
+export const isUnseen = (verb: PulumiVerb, options: Readonly<Record<string, unknown>>, counts: Counts) =>
+  (verb === "up" || verb === "preview") && options["refresh"] !== true && counts.unchanged > 0 && isStill(counts);
+
 /** `12 created, 0 changed, 3 unchanged in 8.1 s` */
 export function summary(
   verb: PulumiVerb,
@@ -90,7 +97,6 @@ export function summary(
   const parts = (Object.keys(counts) as Count[])
     .filter((count) => counts[count] > 0 || ALWAYS[verb].includes(count))
     .map((count) => `${counts[count]} ${words[count]}`);
-  const still = (Object.keys(counts) as Count[]).every((count) => count === "unchanged" || counts[count] === 0);
-  const head = bad ? `${bad}: ` : still && verb !== "destroy" ? "no changes: " : "";
+  const head = bad ? `${bad}: ` : isStill(counts) && verb !== "destroy" ? "no changes: " : "";
   return `${head}${parts.join(", ")} in ${seconds(ms)}`;
 }

@@ -65,6 +65,9 @@ const keyAttempt = (user: string, name: string, key: ParsedKey): Attempt => ({
   method: { type: "publickey", username: user, key: key as unknown as string },
 });
 
+/** What a file system says, before it says the path once more. */
+const withoutPath = (error: unknown) => textOf(error).replace(/, \w+ '.*'$/s, "");
+
 function givenKey(target: Target): { name: string; key: ParsedKey | string } | undefined {
   if (target.privateKey !== undefined)
     return { name: "privateKey", key: parsePrivate(target.privateKey, target.passphrase) };
@@ -73,7 +76,7 @@ function givenKey(target: Target): { name: string; key: ParsedKey | string } | u
   try {
     return { name: path, key: parsePrivate(readFileSync(path), target.passphrase) };
   } catch (error) {
-    return { name: path, key: textOf(error) };
+    return { name: path, key: withoutPath(error) };
   }
 }
 
@@ -82,7 +85,7 @@ function identityFile(path: string, passphrase: string | undefined): { key?: Par
   try {
     text = readFileSync(path);
   } catch (error) {
-    return codeOf(error) === "ENOENT" ? {} : { unusable: `${path}: ${textOf(error)}` };
+    return codeOf(error) === "ENOENT" ? {} : { unusable: `${path}: ${withoutPath(error)}` };
   }
   const key = parsePrivate(text, passphrase);
   return typeof key === "string" ? { unusable: `${path}: ${key}` } : { key };
@@ -208,11 +211,13 @@ export function authHandler(plan: AuthPlan) {
 
 const wish = ({ user, address }: Target) =>
   `set user and privateKeyPath, agent or password so that \`ssh ${user}@${address}\` works`;
+const mendOr = ({ unusable }: AuthPlan, advice: string) =>
+  unusable.length ? `mend what is not usable, or ${advice}` : advice;
 const unusableIn = ({ unusable }: AuthPlan) => (unusable.length ? `; not usable: ${unusable.join("; ")}` : "");
 
 export function nothingToTry(target: Target, plan: AuthPlan): RemoteError {
   const summary = `no login as ${target.user} at ${endpoint(target)}: there is no key, agent or password to try${unusableIn(plan)}`;
-  return failure(target.label, "auth", summary, { advice: wish(target) });
+  return failure(target.label, "auth", summary, { advice: mendOr(plan, wish(target)) });
 }
 
 export function authFailure(target: Target, plan: AuthPlan, state: AuthState, detail: string): RemoteError {
@@ -223,7 +228,7 @@ export function authFailure(target: Target, plan: AuthPlan, state: AuthState, de
     "auth",
     `login as ${target.user} at ${endpoint(target)} was refused: ${tried}${unusableIn(plan)}${offered} (${detail})`,
     {
-      advice: `${wish(target)}. It is not tried again in this run: repeated failures make sshd (9.8 and later) shut out this machine for a while`,
+      advice: `${mendOr(plan, wish(target))}. It is not tried again in this run: repeated failures make sshd (9.8 and later) shut out this machine for a while`,
     },
   );
 }

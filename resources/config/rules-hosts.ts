@@ -77,7 +77,8 @@ function twice(
     values(host).flatMap(({ key, path, what }) => {
       const owner = first.get(key);
       if (owner === undefined) first.set(key, host.name);
-      const message = `${what} belongs to ${owner ?? ""} already; write another one`;
+      const whose = owner === host.name ? "another host" : owner;
+      const message = `${what} belongs to ${whose ?? ""} already; write another one`;
       return owner === undefined ? [] : [{ path: ["hosts", i, ...path], message }];
     }),
   );

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PulumiVerb } from "../../cli/flags.js";
 import { hasSecret, plainMessage, report } from "../../cli/report.js";
-import { type Counts, noCounts, summary } from "../../cli/words.js";
+import { type Counts, isUnseen, noCounts, summary } from "../../cli/words.js";
 
 type Properties = Record<string, unknown>;
 interface Step {
@@ -301,5 +301,8 @@ for (const [verb, plan, counts, bad, want] of [
   ["destroy", true, { removed: 5 }, undefined, "5 to remove in 8.1 s"],
 ] as const)
   test(`summary of ${verb}: ${want}`, () => {
+    const unseen = want.startsWith("no changes");
+    assert.equal(isUnseen(verb, {}, { ...noCounts(), ...counts }), unseen);
+    assert.equal(isUnseen(verb, { refresh: true }, { ...noCounts(), ...counts }), false);
     assert.equal(summary(verb, plan, { ...noCounts(), ...counts }, 8099, bad), want);
   });

@@ -48,7 +48,7 @@ const CASES: [string, Tree, string | undefined, RegExp?][] = [
   ["unknown-host", { roleGroups: { master: ["m1"], worker: ["w[1:3]"] } }, "roleGroups.worker[0]", /^w2, w3 are not/],
   ["unknown-host", { roleGroups: { master: ["m1"], worker: ["W1"] } }, "roleGroups.worker[0]", /write w1/],
   ["listed-twice", { roleGroups: { master: ["m1"], worker: ["w1", "w[1:1]"] } }, "roleGroups.worker[1]", /w1 stands/],
-  ["host-name-twice", two({}, { name: "m1" }), "hosts[1].name", /belongs to m1/],
+  ["host-name-twice", two({}, { name: "m1" }), "hosts[1].name", /the name m1 belongs to another host already/],
   ["host-address-twice", two({}, { address: "192.0.2.1" }), "hosts[1].address", /belongs to m1/],
   [
     "host-address-twice",

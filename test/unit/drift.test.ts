@@ -73,10 +73,10 @@ describe("drift without the engine", () => {
     const report = await look();
     assert.equal(driftCode(report), 1);
     assert.match(
-      driftText(report),
+      driftText(report, "c.yaml"),
       /^h1 +Thing one +command a +want .*\nh2 +could not be looked at: h2: no way to it\n/,
     );
-    assert.match(driftText(report), /\n1 difference on 2 hosts, 1 host not seen\n/);
+    assert.match(driftText(report, "c.yaml"), /\n1 difference on 1 host, 1 host not seen\n/);
     assert.equal(driftCode({ ...report, unseen: [] }), 2);
     assert.equal(driftCode({ drift: [], unseen: [] }), 0);
   });
@@ -88,14 +88,14 @@ describe("drift without the engine", () => {
       { ...one, host: "h2" },
     ];
     assert.equal(
-      driftText({ drift, unseen: [], hosts: 2 }),
+      driftText({ drift, unseen: [], hosts: 2 }, "c.yaml"),
       `h1  Chrony c  path /etc/x  want sha256=1, found sha256=2
     @@ -1,1 +1,1 @@
     -x
     +a
 h2  Chrony c  path /etc/x  want sha256=1, found sha256=2
 2 differences on 2 hosts
-kubexm up --refresh puts it right`,
+kubexm up --refresh -f c.yaml puts it right`,
     );
   });
 });
