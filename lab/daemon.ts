@@ -18,7 +18,17 @@ const DATA_ROOT = join(RUN_DIR, "data-root");
 const CGROUP = "kubexm-lab";
 const FORWARDING = "/proc/sys/net/ipv4/ip_forward";
 /** systemd, journald and dbus of every host take some eight of them, all of one user: 128 are gone with a dozen hosts. */
-const INOTIFY = { path: "/proc/sys/fs/inotify/max_user_instances", least: 8192 };
+const INOTIFY = { name: "fs/inotify/max_user_instances", least: 8192 };
+/** What hosts share with their machine, and what it is set to for them, or by their kubelets. */
+const SHARED: Readonly<Record<string, string>> = {
+  [INOTIFY.name]: String(INOTIFY.least),
+  "kernel/keys/root_maxbytes": "25000000",
+  "kernel/keys/root_maxkeys": "1000000",
+  "kernel/panic": "10",
+  "kernel/panic_on_oops": "1",
+  "vm/overcommit_memory": "1",
+  "vm/panic_on_oom": "0",
+};
 /** What Docker and containerd make outside the folders they are given; inner ones first. */
 const STRAYS = ["/run/containerd", "/run/docker", "/etc/docker/key.json", "/etc/docker"] as const;
 /** Sockets of other daemons, that may have started since and share those places. */
@@ -116,7 +126,7 @@ export async function startDaemon(): Promise<void> {
   await writeFile(DATA_ROOT, dataDir());
   await rm(logPath(), { force: true });
   await writeFile(join(RUN_DIR, "ip_forward"), await readFile(FORWARDING, "utf8"));
-  await writeFile(join(RUN_DIR, "inotify"), await readFile(INOTIFY.path, "utf8"));
+  await writeFile(join(RUN_DIR, "shared.json"), JSON.stringify(await readShared()));
   const absent = STRAYS.filter((path) => !existsSync(path));
   await writeFile(join(RUN_DIR, "absent"), absent.join("\n"));
   await writeFile(join(RUN_DIR, "containerd.toml"), containerdConfig());
@@ -226,15 +236,30 @@ async function removeNetworking(): Promise<void> {
 
 /** Where this may not be written, as in some containers, a small lab still works. */
 async function makeRoom(): Promise<void> {
-  if (Number(await readFile(INOTIFY.path, "utf8")) < INOTIFY.least)
-    await writeFile(INOTIFY.path, String(INOTIFY.least)).catch(() => undefined);
+  const path = sharedPath(INOTIFY.name);
+  if (Number(await readFile(path, "utf8")) < INOTIFY.least)
+    await writeFile(path, String(INOTIFY.least)).catch(() => undefined);
 }
 
-async function giveRoomBack(): Promise<void> {
-  const before = await readFile(join(RUN_DIR, "inotify"), "utf8").catch(() => undefined);
-  const now = await readFile(INOTIFY.path, "utf8");
-  // What somebody else set meanwhile stays.
-  if (before !== undefined && before !== now && Number(now) === INOTIFY.least) await writeFile(INOTIFY.path, before);
+type Settings = Readonly<Record<string, string>>;
+
+const sharedPath = (name: string) => `/proc/sys/${name}`;
+
+/** A kernel need not have all of them. */
+async function readShared(): Promise<Settings> {
+  const value = (name: string) => readFile(sharedPath(name), "utf8").catch(() => "");
+  const rows = await Promise.all(Object.keys(SHARED).map(async (name) => [name, (await value(name)).trim()] as const));
+  return Object.fromEntries(rows);
+}
+
+/** What goes back to what it was; what somebody else set meanwhile stays. */
+export const sharedAfter = (before: Settings, now: Settings): (readonly [name: string, value: string])[] =>
+  Object.entries(before).filter(([name, was]) => was !== "" && now[name] !== was && now[name] === SHARED[name]);
+
+async function giveSharedBack(): Promise<void> {
+  const before = await readFile(join(RUN_DIR, "shared.json"), "utf8").catch(() => "{}");
+  for (const [name, value] of sharedAfter(JSON.parse(before) as Settings, await readShared()))
+    await writeFile(sharedPath(name), value);
 }
 
 /** What `ip_forward` is set to at the end. A daemon that has come meanwhile found it on, and counts on it. */
@@ -242,7 +267,7 @@ export const forwardingAfter = (before: string, others: boolean) =>
   before.trim() === "0" && !others ? "0" : undefined;
 
 async function giveBack(): Promise<void> {
-  await giveRoomBack();
+  await giveSharedBack();
   const others = OTHERS.some((socket) => existsSync(socket));
   const forwarding = forwardingAfter(await readFile(join(RUN_DIR, "ip_forward"), "utf8").catch(() => ""), others);
   if (forwarding !== undefined) await writeFile(FORWARDING, forwarding);

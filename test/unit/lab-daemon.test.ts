@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, test } from "node:test";
-import { forwardingAfter, mountsBelow } from "../../lab/daemon.js";
+import { forwardingAfter, mountsBelow, sharedAfter } from "../../lab/daemon.js";
 import { bridgeBack } from "../../lab/links.js";
 import { run } from "../../toolchain/process.js";
 
@@ -51,6 +51,22 @@ for (const [before, others, after] of [
 ] as const)
   test(`ip_forward was "${before.trim()}", another daemon ${others ? "runs" : "does not run"}: ${after ?? "left"}`, () =>
     assert.equal(forwardingAfter(before, others), after));
+
+test("what hosts share with their machine goes back, unless it was so, somebody else set it, or the kernel has no such thing", () => {
+  const before = {
+    "kernel/panic": "0",
+    "kernel/panic_on_oops": "1",
+    "vm/overcommit_memory": "0",
+    "vm/panic_on_oom": "",
+  };
+  const now = {
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "vm/overcommit_memory": "2",
+    "vm/panic_on_oom": "0",
+  };
+  assert.deepEqual(sharedAfter(before, now), [["kernel/panic", "0"]]);
+});
 
 test("mounts below our folders are found, inner ones first, with any character in their names", () => {
   const mounts = [
