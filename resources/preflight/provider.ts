@@ -37,8 +37,10 @@ async function examineHost(world: World, inputs: Inputs): Promise<HostResult> {
 /** Everything a person has to know, in one error before any change. */
 function refuse(rows: readonly Row[], hosts: number, passed: number): UserError {
   const counts = countsText({ hosts, pass: passed, warn: count(rows, "warn"), fail: count(rows, "fail") });
+  const failed = rows.flatMap(({ result, check }) => (result === "fail" && check !== "connect" ? [check] : []));
+  const ignoring = `, or name them in the cluster file: ignorePreflight: [${[...new Set(failed)].join(", ")}] (docs/preflight.md)`;
   return new UserError(
-    `${counts}; nothing was changed\n${tableText(rows)}\nMend what failed and run again, or name checks in ignorePreflight (docs/preflight.md)`,
+    `${counts}; nothing was changed\n${tableText(rows)}\nMend what failed and run again${failed.length > 0 ? ignoring : ""}`,
   );
 }
 

@@ -148,6 +148,10 @@ test("planted faults are all told at once, before anything is changed; ignorePre
       assert.equal(code, 1, stdout + stderr);
       const output = stdout + stderr;
       assert.match(output, /3 hosts: 9 failures, \d+ warnings?, \d+ passed; nothing was changed/);
+      assert.match(
+        output,
+        /Mend what failed and run again, or name them in the cluster file: ignorePreflight: \[[^\]]+\]/,
+      );
       for (const { check, found } of FAULTS)
         if (found.source.startsWith("^")) assert.match(output, new RegExp(`${check} +FAIL +${found.source.slice(1)}`));
         else assert.match(output, found);
