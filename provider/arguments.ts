@@ -45,6 +45,13 @@ export function problems(definition: Definition, inputs: Readonly<Record<string,
   );
 }
 
+/** What inputs that are not all known yet leave out: compared with the old ones, it would look like a change. */
+export function defaultsFor({ args }: Definition, inputs: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const missing = Object.entries<z.ZodType>({ ...commonArgs, ...args.shape }).filter(([key]) => !(key in inputs));
+  const defaults = missing.map(([key, schema]) => [key, schema.safeParse(undefined).data] as const);
+  return Object.fromEntries(defaults.filter(([, value]) => value !== undefined));
+}
+
 /** The arguments parsed last, by kind: the hosts of a cluster come one after the other with the same. */
 const last = new WeakMap<Definition, { text: string; args: Record<string, unknown> }>();
 

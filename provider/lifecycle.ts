@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ask } from "./ask";
 import {
+  defaultsFor,
   knownButForHost,
   ownArguments,
   ownerOf,
@@ -128,7 +129,8 @@ export function check(
   news: Inputs,
 ): { inputs: Inputs; failures: Failure[] } {
   const failures = problems(definition, news);
-  if (failures.length > 0 || unknownPaths(news).length > 0) return { inputs: news, failures };
+  if (failures.length > 0) return { inputs: news, failures };
+  if (unknownPaths(news).length > 0) return { inputs: { ...defaultsFor(definition, news), ...news }, failures };
   const parsed = parse(definition, news);
   try {
     workOf(definition, parsed, storedFacts(olds));
