@@ -125,10 +125,12 @@ function addCommand(target: Target, key: Buffer): string {
 }
 
 function unknown(target: Target, key: Buffer): RemoteError {
+  const [file = NOWHERE, ...others] = target.knownHosts;
+  const missing = others.length === 0 && !existsSync(file) ? `, as there is no file ${file}` : "";
   return failure(
     target.label,
     "hostkey",
-    `the host key of ${endpoint(target)} is not known: ${fingerprint(key)} (${keyType(key)})`,
+    `the host key of ${endpoint(target)} is not known${missing}: ${fingerprint(key)} (${keyType(key)})`,
     {
       advice: `nothing was sent. Compare with ${checkOnHost(key)}; if it is the same, run: ${addCommand(target, key)} (or set hostKey, or hostKeyChecking: accept-new)`,
     },

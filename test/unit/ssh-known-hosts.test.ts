@@ -176,6 +176,14 @@ test("accept-new writes a key once, though keys are exchanged anew", async () =>
   assert.equal(readFileSync(knownHostsPath, "utf8"), `[127.0.0.1]:${host.port} ${host.host.public}\n`);
 });
 
+test("a file of known hosts that is not there is named", async () => {
+  const knownHostsPath = join(dir.path, "none");
+  await assert.rejects(connect(host.spec({ knownHostsPath })), ({ message }: Error) => {
+    assert.match(message, /is not known, as there is no file .*none: SHA256:/);
+    return true;
+  });
+});
+
 const unusableFiles: readonly [name: string, path: () => string, says: RegExp][] = [
   ["read", () => dir.path, /known host keys cannot be read: EISDIR/],
   ["written", () => join(file, "known_hosts"), /a new host key cannot be written: EEXIST/],
