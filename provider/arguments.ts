@@ -64,13 +64,17 @@ function parseArgs(definition: Definition, given: Readonly<Record<string, unknow
   return args;
 }
 
-/** What the arguments alone say, where the host is not known yet. */
-export const ownArguments = (definition: Definition, inputs: Readonly<Record<string, unknown>>) =>
-  parseArgs(definition, split(inputs).args);
-
-/** Whether it is only not known yet where they will hold. */
-export const knownButForHost = (inputs: Readonly<Record<string, unknown>>) =>
-  unknownPaths(inputs).every(([head = ""]) => own.has(String(head)));
+/**
+ * What the arguments alone say, where the host is not known yet, and without those that are not known yet themselves;
+ * undefined where they mean nothing without one of these.
+ */
+export function knownArguments(definition: Definition, inputs: Readonly<Record<string, unknown>>) {
+  const heads = unknownPaths(inputs).map(([head = ""]) => String(head));
+  const unknown = [...new Set(heads)].filter((key) => !own.has(key));
+  if (!unknown.every((key) => definition.args.shape[key] instanceof z.ZodOptional)) return undefined;
+  const known = Object.entries(split(inputs).args).filter(([key]) => !unknown.includes(key));
+  return { args: parseArgs(definition, Object.fromEntries(known)), unknown };
+}
 
 export function parse(definition: Definition, inputs: Readonly<Record<string, unknown>>): Parsed {
   const parts = split(inputs);

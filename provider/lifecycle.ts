@@ -2,8 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ask } from "./ask";
 import {
   defaultsFor,
-  knownButForHost,
-  ownArguments,
+  knownArguments,
   ownerOf,
   parse,
   pathOf,
@@ -143,13 +142,21 @@ export function check(
 
 /** What a preview shows, step by step, as far as it is known without the host. */
 export function plan(definition: Definition, olds: Inputs | undefined, news: Inputs): string[] {
-  if (!knownButForHost(news)) return [];
-  const before = isOutputs(olds) ? stepsOfOld(definition, olds) : [];
-  const args = ownArguments(definition, news);
+  const known = knownArguments(definition, news);
+  if (!known) return [];
+  const { args, unknown } = known;
+  const old = isOutputs(olds) ? stepsOfOld(definition, olds) : [];
   const facts = storedFacts(olds);
-  const text = planText(before, stepsOf(definition, args, facts ?? unknownFacts), isOutputs(olds) ? olds.drift : []);
+  const textOn = (on: Facts) => {
+    const steps = stepsOf(definition, args, on);
+    // What comes of an argument that is not known yet is not taken back.
+    const before = unknown.length === 0 ? old : old.filter(({ id }) => steps.some((step) => step.id === id));
+    return planText(before, steps, isOutputs(olds) ? olds.drift : []);
+  };
+  const later = unknown.map((key) => `? what comes of ${key}, which is not known yet`);
+  const text = [...textOn(facts ?? unknownFacts), ...later];
   if (facts) return text;
-  const other = planText(before, stepsOf(definition, args, otherFacts), isOutputs(olds) ? olds.drift : []);
+  const other = [...textOn(otherFacts), ...later];
   return isDeepStrictEqual(text, other) ? text : ["as on Debian, until the host has been looked at:", ...text];
 }
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { component } from "../provider/component";
 import { sh } from "../provider/shell";
-import { pkg, template, unit } from "../provider/steps";
+import { openings, pkg, template, unit } from "../provider/steps";
 
 /**
  * A server that is in step itself has answered, and by it this clock is right to a tenth of a second. To choose among
@@ -19,7 +19,7 @@ export const Chrony = component({
     serve: z
       .boolean()
       .default(false)
-      .describe("Serve time to the other hosts, by its own clock when no server answers"),
+      .describe("Serve time to the other hosts, by its own clock when no server answers; opens 123/udp"),
     allow: z.array(z.string()).default([]).describe("Networks that may ask this host for the time"),
   }),
   steps: ({ servers, serve, allow }, { os }) => {
@@ -32,7 +32,12 @@ export const Chrony = component({
       keys: os.chronyKeys,
       drift: os.chronyDrift,
     });
-    return [pkg("chrony"), conf, unit(os.chronyUnit, { ...running, restartOn: [conf] })];
+    return [
+      openings(serve ? ["123/udp"] : []),
+      pkg("chrony"),
+      conf,
+      unit(os.chronyUnit, { ...running, restartOn: [conf] }),
+    ];
   },
   verify: ({ servers, serve }) =>
     servers.length === 0

@@ -2,8 +2,6 @@ import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../../provider/host";
 import { Chrony } from "../chrony";
 import { commaParts, type ClusterHost, type ClusterSpec, type Role } from "../config";
-import { Firewall } from "../firewall";
-import { HostsFile } from "../hosts-file";
 import { Packages } from "../packages";
 import { Resolver } from "../resolver";
 import { nodeModules, nodeParameters } from "./node-kernel";
@@ -81,50 +79,41 @@ function prepareHost(
     ...opts,
     dependsOn: [...toArray(opts.dependsOn), ...resources],
   });
-  const { timezone, selinux, firewall: mode } = spec.system;
+  const { timezone, selinux, firewall } = spec.system;
   const dns = spec.extra.resolves.map(({ address }) => address);
   const time = timeOf(host.name, spec);
 
   const resolver = dns.length === 0 ? [] : [new Resolver(name("resolver"), { ...common, servers: dns }, opts)];
-  const hostsFile = new HostsFile(name("hosts-file"), { ...common, lines: names }, opts);
+  const clockAfter = (...before: pulumi.Resource[]) =>
+    new Chrony(
+      name("chrony"),
+      { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
+      after(...before, ...resolver, ...clocks),
+    );
+  // All others wait for the first that serves time, and it goes by no name of theirs.
+  const first = time.serve && clocks.length === 0 ? [clockAfter()] : [];
   const ssh = pulumi.output(port).apply((known) => `${known ?? 22}/tcp`);
-  const firewall = new Firewall(
-    name("firewall"),
-    {
-      ...common,
-      mode,
-      ports: [ssh, ...portsFor(spec, roles), ...(time.serve ? ["123/udp"] : [])],
-      networks: [...commaParts(spec.network.kubePodsCIDR), ...commaParts(spec.network.kubeServiceCIDR)],
-    },
-    opts,
-  );
-  const chrony = new Chrony(
-    name("chrony"),
-    { ...common, ...time, allow: time.serve ? addresses.apply((all) => Object.values(all).flatMap(commaParts)) : [] },
-    after(hostsFile, ...resolver, ...clocks, ...(time.serve ? [firewall] : [])),
-  );
-  // A name that sudo cannot resolve makes it slow: the hosts file knows the new one first.
   const system = new System(
     name("system"),
     {
       ...common,
+      names,
       hostname: host.name,
       ...(timezone !== undefined && { timezone }),
       selinux,
       modules: nodeModules(spec),
       sysctl: nodeParameters(spec),
+      firewall,
+      ports: [ssh, ...portsFor(spec, roles)],
+      networks: [...commaParts(spec.network.kubePodsCIDR), ...commaParts(spec.network.kubeServiceCIDR)],
     },
-    // All others wait for the clock of a host that serves time.
-    after(hostsFile, ...(time.serve ? [chrony] : [])),
+    after(...first),
   );
+  const chrony = first[0] ?? clockAfter(system);
   // Only one changes a host at a time: the long one comes last, and files of what waits for the quick ones travel meanwhile.
-  const tools = new Packages(
-    name("packages"),
-    { ...common, ...packagesFor(spec) },
-    after(system, firewall, ...resolver),
-  );
-  const basis = [...resolver, hostsFile, system];
-  return { ...machine, ready: [...basis, firewall, tools, chrony], basis, chrony };
+  const tools = new Packages(name("packages"), { ...common, ...packagesFor(spec) }, after(system, ...resolver));
+  const basis = [...resolver, system];
+  return { ...machine, ready: [...basis, tools, chrony], basis, chrony };
 }
 
 /** Without it nobody could take back what kube-proxy makes in that mode. */

@@ -28,7 +28,7 @@ const EDITS: readonly { by: string; component: string; step: string }[] = [
   { by: "rm /etc/modules-load.d/kubexm.conf", component: "System", step: "path /etc/modules-load.d/kubexm.conf" },
   {
     by: inFile("/BEGIN KubeXM/,/END KubeXM/d", "/etc/hosts"),
-    component: "HostsFile",
+    component: "System",
     step: "block /etc/hosts KubeXM Managed Block",
   },
   { by: inFile("/BEGIN KubeXM/,/END KubeXM/d", "/etc/resolv.conf"), component: "Resolver", step: "resolver" },
@@ -42,7 +42,7 @@ const EDITS: readonly { by: string; component: string; step: string }[] = [
   { by: inFile("s/^#kubexm# //", "/etc/fstab"), component: "System", step: "swap" },
   { by: "rm /etc/systemd/system.conf.d/50-kubexm.conf", component: "System", step: "limit nofile" },
   // The first host serves time to the other.
-  { by: inFile("/dport 123/d", "/etc/nftables.conf"), component: "Firewall", step: "opening 123/udp" },
+  { by: inFile("/dport 123/d", "/etc/nftables.conf"), component: "Chrony", step: "opening 123/udp" },
 ];
 
 /**

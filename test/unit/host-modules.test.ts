@@ -81,7 +81,7 @@ describe("what a cluster needs of a host", () => {
   });
 });
 
-test("a host costs five resources, six with more DNS servers; who serves time asks the world only", async () => {
+test("a host costs three resources, four with more DNS servers; who serves time asks the world only", async () => {
   const made: { name: string; inputs: Record<string, unknown> }[] = [];
   await pulumi.runtime.setMocks({
     newResource: ({ name, type, inputs }) => {
@@ -107,7 +107,7 @@ test("a host costs five resources, six with more DNS servers; who serves time as
       .filter((name) => name.startsWith(`c-${host}-`))
       .map((name) => name.slice(5))
       .sort();
-  const ready = ["chrony", "firewall", "hosts-file", "packages", "resolver", "system"];
+  const ready = ["chrony", "packages", "resolver", "system"];
   for (const host of ["m1", "w1"])
     assert.deepEqual(
       parts(host).filter((part) => ready.includes(part)),
@@ -116,8 +116,8 @@ test("a host costs five resources, six with more DNS servers; who serves time as
   const inputs = (name: string) => made.find((item) => item.name === name)?.inputs ?? {};
   assert.deepEqual(inputs("c-m1-chrony")["servers"], ["ntp.example.com"]);
   assert.deepEqual(inputs("c-w1-chrony")["servers"], ["ntp.example.com", "m1"]);
-  const ports = inputs("c-m1-firewall")["ports"] as string[];
-  assert.ok(ports.includes("2222/tcp") && ports.includes("123/udp") && ports.includes("6443/tcp"), ports.join(" "));
+  const ports = inputs("c-m1-system")["ports"] as string[];
+  assert.ok(ports.includes("2222/tcp") && ports.includes("6443/tcp"), ports.join(" "));
 });
 
 test("docs/components.md is what npm run docs writes", () => {

@@ -224,6 +224,12 @@ describe("plan and diff", () => {
     },
     { name: "not known yet", news: { ...base, content: UNKNOWN }, says: [] },
     {
+      name: "not known yet in part, of what may be absent: the rest is told, and nothing as taken back",
+      olds: stored({ link: "/etc/kx/link" }),
+      news: { ...base, mode: "0600", link: UNKNOWN },
+      says: ["~ path /etc/kx/conf mode=600 owner=root group=root", "? what comes of link, which is not known yet"],
+    },
+    {
       name: "not known yet on which host: the rest is",
       news: { ...base, host: { ...base.host, address: UNKNOWN } },
       says: ["+ path /etc/kx/conf mode=644 owner=root group=root", "    +one", "+ command count done=yes"],
