@@ -259,9 +259,7 @@ const stages: readonly Stage[] = [
       const made = told.filter((line) => /^\S+ +\+ /.test(line) && !/^w2 |NodeSettings/.test(line));
       assert.deepEqual(made, []);
       // Looking at all together is no change of a host; time is served to those whose addresses are known.
-      const changed = told.filter(
-        (line) => /^\S+ +[~±] /.test(line) && !/System|ClusterPreflight|Chrony/.test(line),
-      );
+      const changed = told.filter((line) => /^\S+ +[~±] /.test(line) && !/System|ClusterPreflight|Chrony/.test(line));
       assert.deepEqual(changed, []);
       for (const name of ["m1", "w1"])
         await labExec(host(name), `grep -w '${host("w2").address}' /etc/hosts | grep -qw w2`);
