@@ -1,8 +1,9 @@
 import { parseArgs } from "node:util";
+import { USUAL_FILE } from "../resources/config/read.js";
 import { UsageError, understood } from "../toolchain/errors.js";
 
 const OPTIONS = {
-  file: { type: "string", short: "f", default: "cluster.yaml" },
+  file: { type: "string", short: "f", default: USUAL_FILE },
   json: { type: "boolean", default: false },
   help: { type: "boolean", short: "h", default: false },
 } as const;

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { USUAL_FILE } from "../resources/config/read.js";
 import { UsageError, understood } from "../toolchain/errors.js";
 
 export const PULUMI_VERBS = ["preview", "up", "refresh", "destroy"] as const;
@@ -69,7 +70,6 @@ export const FLAGS: Readonly<Record<string, Flag>> = {
 };
 
 const SHORT: Readonly<Record<string, string>> = { file: "f", yes: "y" };
-const DEFAULT_FILE = "cluster.yaml";
 
 export interface PulumiArguments {
   file: string;
@@ -121,7 +121,7 @@ export function pulumiArguments(verb: PulumiVerb, argv: readonly string[]): Pulu
   }
   const { file, yes, json } = values;
   return {
-    file: typeof file === "string" ? file : DEFAULT_FILE,
+    file: typeof file === "string" ? file : USUAL_FILE,
     yes: yes === true,
     json: json === true,
     options,

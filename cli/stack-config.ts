@@ -10,6 +10,7 @@ import {
   type StackValues,
   type Told,
 } from "../resources/config/index.js";
+import { USUAL_FILE } from "../resources/config/read.js";
 import { UsageError } from "../toolchain/errors.js";
 import { engine } from "./engine.js";
 import { PROJECT } from "./home.js";
@@ -57,7 +58,7 @@ const HELP = `kubexm config [-f cluster.yaml] ARGUMENTS: values for \${config:NA
 export function fileAndRest(argv: readonly string[]): { file: string; rest: readonly string[] } {
   const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
   const at = argv.slice(0, end).findIndex((word) => /^(-f|--file(=.*)?)$/.test(word));
-  if (at < 0) return { file: "cluster.yaml", rest: argv };
+  if (at < 0) return { file: USUAL_FILE, rest: argv };
   const [word = "", next] = argv.slice(at);
   const inside = word.startsWith("--file=");
   const file = inside ? word.slice("--file=".length) : next;

@@ -9,7 +9,7 @@ import type { PreflightReport } from "./preflight/report";
 
 export { isOurs } from "../provider/drift";
 export { entriesIn, passphraseIn, type Became, type Entry } from "../provider/journal";
-export { idOf } from "../provider/lifecycle";
+export { idOf, isGivenUp } from "../provider/lifecycle";
 export { countsText, tableText } from "./preflight/table";
 export type { DriftReport, PreflightReport, Stored };
 

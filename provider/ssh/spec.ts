@@ -1,9 +1,13 @@
 import { z } from "zod";
 
+/** A file of this machine: in a cluster file it may be named without its folder. */
+export const localPath = z.string().min(1);
+export const isHome = (path: string): boolean => path === "~" || path.startsWith("~/");
+
 const credentials = {
   user: z.string().min(1).optional().describe("Login name; default what ~/.ssh/config says, else root"),
   password: z.string().optional().describe("Login password; also the sudo password unless sudoPassword is set"),
-  privateKeyPath: z.string().optional().describe("Path of a private key on this machine; ~ is your home folder"),
+  privateKeyPath: localPath.optional().describe("Path of a private key on this machine; ~ is your home folder"),
   privateKey: z.string().optional().describe("A private key given inline (kept encrypted in the state)"),
   passphrase: z.string().optional().describe("Passphrase of the private key"),
   agent: z.boolean().default(true).describe("Try the keys of the running ssh-agent after the given key"),
@@ -36,7 +40,7 @@ export const hostSpec = z
       .enum(["strict", "accept-new"])
       .default("strict")
       .describe("strict: the key must be known; accept-new: an unknown key is recorded, a changed one still refused"),
-    knownHostsPath: z.string().optional().describe("known_hosts file; default ~/.ssh/known_hosts"),
+    knownHostsPath: localPath.optional().describe("known_hosts file; default ~/.ssh/known_hosts"),
     connectTimeout: z.number().int().min(1).default(20).describe("Seconds to connect and log in"),
   })
   .strict();

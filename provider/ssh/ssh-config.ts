@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { isHome } from "./spec";
 
 /** One keyword of an ssh_config file with the host patterns it stands under (none: all hosts). */
 interface Line {
@@ -26,7 +27,7 @@ const MAX_DEPTH = 16;
 export const NOWHERE = "/dev/null";
 
 export function expandHome(path: string): string {
-  return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
+  return isHome(path) ? join(homedir(), path.slice(1)) : path;
 }
 
 export function globMatch(pattern: string, text: string): boolean {

@@ -80,7 +80,7 @@ export interface Told extends ClusterFile {
 
 /** The cluster in the text of a file, and what is worth a thought in it; a ConfigError names everything that is wrong. */
 export function tellCluster(text: string, file: string, sources: Sources = {}): Told {
-  const { cluster, problems } = judgeCluster(text, sources);
+  const { cluster, problems } = judgeCluster(text, { ...sources, file });
   const of = (wanted: Severity) => problems.filter(({ severity }) => severity === wanted);
   if (cluster === undefined) throw new ConfigError(file, of("error"));
   const warnings = of("warning");

@@ -1,18 +1,18 @@
 import { dirname, resolve } from "node:path";
+import type { z } from "zod";
+import { isHome, localPath } from "../../provider/ssh/spec";
+import { clusterSpec, type ClusterSpec } from "./schema";
+import { schemaAt, unwrap } from "./walk";
 
-/** Keys whose values name files of this machine. */
-const KEYS = ["privateKeyPath", "knownHostsPath", "caPath", "caFile", "certFile", "keyFile", "imageArchives"];
-
-const isHome = (path: string) => path === "~" || path.startsWith("~/");
-
-function placed(folder: string, value: unknown, local: boolean): unknown {
-  if (typeof value === "string") return local && !isHome(value) ? resolve(folder, value) : value;
-  if (Array.isArray(value)) return value.map((item) => placed(folder, item, local));
+function placed(folder: string, schema: z.core.$ZodType | undefined, value: unknown): unknown {
+  if (schema === undefined) return value;
+  const inside = (key: string | number, item: unknown) => placed(folder, schemaAt(schema, [key]), item);
+  if (typeof value === "string") return unwrap(schema) === localPath && !isHome(value) ? resolve(folder, value) : value;
+  if (Array.isArray(value)) return value.map((item, i) => inside(i, item));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, placed(folder, item, KEYS.includes(key))] as const),
-  );
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inside(key, item)] as const));
 }
 
 /** A file that is named without its folder stands beside the cluster file: the provider works in a folder of its own. */
-export const besideFile = <T>(file: string, spec: T): T => placed(dirname(resolve(file)), spec, false) as T;
+export const besideFile = (file: string, spec: ClusterSpec): ClusterSpec =>
+  placed(dirname(resolve(file)), clusterSpec, spec) as ClusterSpec;

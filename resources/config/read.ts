@@ -1,6 +1,9 @@
 import { readFileSync } from "node:fs";
 import { UnreadableError } from "./problems";
 
+/** What is read where no file is named. */
+export const USUAL_FILE = "cluster.yaml";
+
 const MOST_BYTES = 32 * 1024 * 1024;
 
 /** The text of a cluster file, or one line that tells why it cannot be had. */

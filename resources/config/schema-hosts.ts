@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { bastionSpec, hostSpec } from "../../provider/ssh/spec";
+import { bastionSpec, hostSpec, localPath } from "../../provider/ssh/spec";
 import { CHECKS } from "../preflight/names";
 import { address, dnsName, hostName, ip, ips, labels, no, registryName, registryUrl, taint, url } from "./leaves";
 
@@ -92,7 +92,7 @@ export const mirrors = z.strictObject({
             "Begin of the upstream addresses it stands for. Default: all; the upstream address without https:// follows url",
           ),
         ownChecksums: no("The mirror rebuilds the files: its own checksum files are believed, not the catalogue"),
-        caPath: z.string().min(1).optional().describe("CA certificate of the mirror, on this machine"),
+        caPath: localPath.optional().describe("CA certificate of the mirror, on this machine"),
       }),
     )
     .default([])
@@ -102,14 +102,14 @@ export const mirrors = z.strictObject({
       z.strictObject({
         registry: registryName.describe("Upstream registry it stands for, for example registry.k8s.io"),
         url: registryUrl.describe("Address of the mirror"),
-        caPath: z.string().min(1).optional().describe("CA certificate of the mirror, on this machine"),
+        caPath: localPath.optional().describe("CA certificate of the mirror, on this machine"),
         skipTLSVerify: no("Do not check the mirror's certificate"),
       }),
     )
     .default([])
     .describe("Where images are pulled from, in this order, before upstream"),
   imageArchives: z
-    .array(z.string().min(1))
+    .array(localPath)
     .default([])
     .describe("Archives on this machine, of docker save or ctr images export --local; what they hold is not pulled"),
 });

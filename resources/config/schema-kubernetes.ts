@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { localPath } from "../../provider/ssh/spec";
 import {
   absolutePath,
   argument,
@@ -97,8 +98,6 @@ export const kubernetes = z.strictObject({
   kata: feature("Kata Containers"),
   nodeFeatureDiscovery: feature("Node Feature Discovery"),
 });
-
-const localPath = z.string().min(1);
 
 export const etcd = z.strictObject({
   type: z

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isSecret, type Path, type Problem } from "./problems";
 import { clusterFile } from "./schema";
+import { USUAL_FILE } from "./read";
 import { schemaAt, unwrap } from "./walk";
 
 export type Values = Readonly<Record<string, string | undefined>>;
@@ -11,6 +12,8 @@ export interface Sources {
   config?: Values | "later";
   /** Names of those that were set with --secret: they may stand only where the state keeps them encrypted. */
   secrets?: readonly string[];
+  /** The file they are for, which commands in advice name where it is not the usual one. */
+  file?: string;
 }
 
 /** What a stack's configuration gives. */
@@ -43,11 +46,12 @@ export interface Substituted {
 const PLACE = /\$\{(env|config):([^}]*)(\}?)/g;
 const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]*$/;
 
-const HOW: Readonly<Record<"env" | "config", (name: string, path: Path) => string>> = {
+const HOW: Readonly<Record<"env" | "config", (name: string, path: Path, file?: string) => string>> = {
   env: (name) => `the environment variable ${name} is not set; write it before the command: ${name}=…`,
-  config: (name, path) => {
+  config: (name, path, file = USUAL_FILE) => {
     const set = `config set ${isSecret(path) ? `--secret ${name}` : `${name} VALUE`}`;
-    return `the stack's configuration has no ${name}; write kubexm ${set}, or in a program's folder pulumi ${set}`;
+    const named = file === USUAL_FILE ? "" : ` -f ${/\s/.test(file) ? JSON.stringify(file) : file}`;
+    return `the stack's configuration has no ${name}; write kubexm ${set}${named}, or in a program's folder pulumi ${set}`;
   },
 };
 
@@ -76,7 +80,7 @@ export function substitute(tree: unknown, sources: Sources): Substituted {
       const found = values === "later" ? undefined : values?.[name];
       if (end === "" || !NAME.test(name)) fault(`is not a place for a value; write \${${from}:NAME}`);
       else if (values === "later") later.push(path);
-      else if (found === undefined) fault(HOW[from](name, path));
+      else if (found === undefined) fault(HOW[from](name, path, sources.file));
       else if (from === "config" && sources.secrets?.includes(name) && !isSecret(path))
         fault(`is a secret, and could be read in the state from here; set ${name} without --secret`);
       else return found;

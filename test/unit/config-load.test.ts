@@ -167,11 +167,35 @@ test("a value that the configuration does not have is told of with what sets it 
   );
 });
 
+test("advice names the cluster file where another than the usual one would be taken", () => {
+  const text = small.replace("name: prod", "name: ${config:nope}");
+  const advice = (file: string) => {
+    try {
+      parseCluster(text, file, { config: {} });
+    } catch (error) {
+      return /write (.*), or in/.exec(String(error))?.[1];
+    }
+    return undefined;
+  };
+  assert.equal(advice("cluster.yaml"), "kubexm config set nope VALUE");
+  assert.equal(advice("my room/prod.yaml"), 'kubexm config set nope VALUE -f "my room/prod.yaml"');
+});
+
 test("files of this machine that are named without a folder stand beside the cluster file, wherever one works", () => {
   const login =
     "192.0.2.1, privateKeyPath: keys/id, knownHostsPath: ~/known, bastions: [{ address: b, privateKeyPath: /k }] }";
-  const more = "  mirrors: { imageArchives: [a.tar, ../b.tar], files: [{ url: 'https://m', caPath: ca.crt }] }\n";
-  const { hosts, mirrors } = parseCluster(small.replace("192.0.2.1 }", login) + more, "/srv/prod/cluster.yaml").spec;
+  const more = `  mirrors:
+    imageArchives: [a.tar, ../b.tar]
+    files: [{ url: 'https://m', caPath: ca.crt }]
+    images: [{ registry: docker.io, url: 'https://m', caPath: ca.crt }]
+  etcd:
+    type: external
+    external: { endpoints: ['https://192.0.2.9:2379'], caFile: ca, certFile: cert, keyFile: /key }
+`;
+  const { hosts, mirrors, etcd } = parseCluster(
+    small.replace("192.0.2.1 }", login) + more,
+    "/srv/prod/cluster.yaml",
+  ).spec;
   const [one] = hosts;
   assert.deepEqual(
     [one?.privateKeyPath, one?.knownHostsPath, one?.bastions[0]?.privateKeyPath, one?.address, one?.labels],
@@ -179,6 +203,9 @@ test("files of this machine that are named without a folder stand beside the clu
   );
   assert.deepEqual(mirrors.imageArchives, ["/srv/prod/a.tar", "/srv/b.tar"]);
   assert.equal(mirrors.files[0]?.caPath, "/srv/prod/ca.crt");
+  assert.equal(mirrors.images[0]?.caPath, "/srv/prod/ca.crt");
+  const { caFile, certFile, keyFile } = { ...etcd.external };
+  assert.deepEqual([caFile, certFile, keyFile], ["/srv/prod/ca", "/srv/prod/cert", "/key"]);
 });
 
 test("a cluster's name is found in a file that is wrong otherwise", () => {
