@@ -1,5 +1,6 @@
 import type { DiagnosticEvent, EngineEvent, StepEventMetadata } from "@pulumi/pulumi/automation";
 import { isDeepStrictEqual } from "node:util";
+import { isGivenUp } from "../resources/provider.js";
 import type { PulumiVerb } from "./flags.js";
 import { type Screen, paint } from "./screen.js";
 import { SECRET_MARK } from "./state-file.js";
@@ -123,8 +124,9 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     const texts = notes.get(urn) ?? [];
     notes.delete(urn);
     const again = texts.filter((text) => errors.get(text)).map((text) => text.split("\n", 1));
-    const fresh = texts.filter((text) => !errors.get(text));
+    const fresh = texts.filter((text) => !errors.get(text) && !(isGivenUp(text) && said.has(text)));
     for (const text of fresh) if (errors.has(text)) errors.set(text, true);
+    for (const text of fresh.filter(isGivenUp)) said.add(text);
     const head = again.length === 0 ? line : `${line.replace(/:$/, "")}: as above (${again.join("; ")})`;
     return [head, ...[...found, ...fresh.flatMap((text) => text.split("\n"))].map((text) => INDENT + text)];
   };
@@ -156,7 +158,8 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     if (op === undefined || (name === "refresh" && !failed)) return;
     // With --target Pulumi calls a create that it leaves out "same", of a resource that has no id yet.
     if (name === "same" && metadata.new?.id === "") return;
-    const count = failed ? "failed" : op.counts;
+    const givenUp = op.counts === "removed" && !failed && (notes.get(urn) ?? []).some(isGivenUp);
+    const count = failed ? "failed" : givenUp ? "given up" : op.counts;
     if (count) counts[count]++;
     if (count === "unchanged" && !notes.has(urn)) return;
     const ms = Date.now() - work.since;
@@ -167,7 +170,7 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
         ? op.plan
         : verb === "refresh"
           ? FOUND[name]
-          : `${op.done} in ${seconds(ms)}`;
+          : `${givenUp ? "given up" : op.done} in ${seconds(ms)}`;
     const sign = failed ? "!" : op.sign;
     const colour = { "+": "green", "~": "yellow", "±": "yellow", "-": "red", "!": "red", " ": "reset" } as const;
     const keys = changedKeys(metadata);

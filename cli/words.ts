@@ -9,7 +9,7 @@ interface Op {
   counts?: Count;
 }
 
-export type Count = "created" | "changed" | "replaced" | "removed" | "unchanged" | "failed";
+export type Count = "created" | "changed" | "replaced" | "removed" | "given up" | "unchanged" | "failed";
 
 const create: Op = { sign: "+", doing: "creating", done: "created", plan: "create", counts: "created" };
 const remove: Op = { sign: "-", doing: "removing", done: "removed", plan: "remove", counts: "removed" };
@@ -39,6 +39,7 @@ export const noCounts = (): Counts => ({
   changed: 0,
   replaced: 0,
   removed: 0,
+  "given up": 0,
   unchanged: 0,
   failed: 0,
 });
@@ -50,6 +51,7 @@ const DONE: Wording = {
   changed: "changed",
   replaced: "replaced",
   removed: "removed",
+  "given up": "given up",
   unchanged: "unchanged",
   failed: "failed",
 };
@@ -78,8 +80,11 @@ export function seconds(ms: number): string {
   return s < 60 ? `${s.toFixed(1)} s` : `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
 }
 
-const isStill = (counts: Counts) =>
-  (Object.keys(counts) as Count[]).every((count) => count === "unchanged" || counts[count] === 0);
+/** Whatever failed, nothing is otherwise than before. */
+export const isUntouched = (counts: Counts) =>
+  (Object.keys(counts) as Count[]).every((count) => ["unchanged", "failed"].includes(count) || counts[count] === 0);
+
+const isStill = (counts: Counts) => counts.failed === 0 && isUntouched(counts);
 
 /** A person may take "no changes" for a word on the hosts, which are asked of only to be changed. */
 export const isUnseen = (verb: PulumiVerb, options: Readonly<Record<string, unknown>>, counts: Counts) =>

@@ -442,6 +442,10 @@ async function sayFarewell(definition: Definition, world: World, props: Inputs, 
   }
 }
 
+const GIVEN_UP = "cannot be reached and was forgotten as asked";
+/** Is that what is told of a thing that was not taken back. */
+export const isGivenUp = (told: string): boolean => told.endsWith(GIVEN_UP);
+
 export async function remove(definition: Definition, world: World, props: Inputs): Promise<void> {
   // Only the ledger says what is to be undone: arguments that this version no longer takes must not stop it.
   const common = storedCommon(inputsIn(props));
@@ -456,7 +460,7 @@ export async function remove(definition: Definition, world: World, props: Inputs
   } catch (error) {
     if (!isUnreachable(error)) throw ofState(error);
     if (lossAccepted && (error.failure.reason === "unreachable" || !(await answers(world, host))))
-      return world.tell(resource.urn, `${host.name} cannot be reached and was forgotten as asked`, "warning");
+      return world.tell(resource.urn, `${host.name} ${GIVEN_UP}`, "warning");
     throw new RemoteError(error.summary, {
       ...error.failure,
       advice: [

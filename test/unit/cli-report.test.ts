@@ -125,6 +125,20 @@ for (const { what, verb = "up", plan = false, events, lines, counts, problems = 
     counts: { removed: 1 },
   },
   {
+    what: "what a host that is gone keeps is not removed, and that it is gone is said once",
+    verb: "destroy",
+    events: ["c", "d"].flatMap((name) => [
+      begin({ op: "delete", name, was: {} }),
+      say("warning", "m1 cannot be reached and was forgotten as asked", name),
+      end({ op: "delete", name, was: {} }),
+    ]),
+    lines: [
+      ...["m1 - Chrony given up in T", "warning: m1 cannot be reached and was forgotten as asked"],
+      "m1 - Chrony given up in T",
+    ],
+    counts: { "given up": 2 },
+  },
+  {
     what: "a create that --target leaves out is neither told nor counted",
     events: both({ op: "same", id: "", was: {}, is: {} }),
     lines: [],
@@ -298,6 +312,7 @@ for (const [verb, plan, counts, bad, want] of [
   ["preview", true, { created: 1, changed: 2 }, undefined, "1 to create, 2 to change, 0 unchanged in 8.1 s"],
   ["refresh", false, { changed: 2, unchanged: 1 }, undefined, "2 differ from the state, 1 unchanged in 8.1 s"],
   ["destroy", false, { removed: 5 }, undefined, "5 removed in 8.1 s"],
+  ["destroy", false, { removed: 3, "given up": 2 }, undefined, "3 removed, 2 given up in 8.1 s"],
   ["destroy", true, { removed: 5 }, undefined, "5 to remove in 8.1 s"],
 ] as const)
   test(`summary of ${verb}: ${want}`, () => {
