@@ -202,11 +202,11 @@ export function labDownAll(): Promise<string[]> {
   });
 }
 
-/** Removes what killed runs left, and only that. */
-export function labSweep(): Promise<void> {
+/** Removes what killed runs left, and only that; below a folder that is about to go, labs that were to be kept, too. */
+export function labSweep(going?: string): Promise<void> {
   return withLock(LOCK, async () => {
     for (const d of await runningDockers()) {
-      await removeLeftOvers(d);
+      await removeLeftOvers(d, going);
       await releaseDocker(d);
     }
     await sweepDaemon();

@@ -71,9 +71,10 @@ export async function removeLab(lab: FoundLab): Promise<void> {
   await rm(lab.dir, { recursive: true, force: true });
 }
 
-/** A lab is left over when nobody lives who waits for it, and nobody asked to keep it. */
-async function leftOver(lab: FoundLab): Promise<boolean> {
+/** A lab is left over when nobody lives who waits for it, and nobody asked to keep it, or its folder goes. */
+async function leftOver(lab: FoundLab, going?: string): Promise<boolean> {
   if (alive(lab.owner)) return false;
+  if (going !== undefined && lab.dir.startsWith(`${going}/`)) return true;
   try {
     const record = await readRecord(lab.dir);
     if (record?.lab.name !== lab.name || !record.keep || record.state !== "up") return true;
@@ -85,9 +86,9 @@ async function leftOver(lab: FoundLab): Promise<boolean> {
 }
 
 /** Removes what killed runs left. Call it under the lab lock. */
-export async function removeLeftOvers(d: Docker): Promise<void> {
+export async function removeLeftOvers(d: Docker, going?: string): Promise<void> {
   // One that does not go must not keep the others from starting: it goes with the lab's Docker, or at the next try.
-  for (const lab of await foundLabs(d)) if (await leftOver(lab)) await removeLab(lab).catch(() => undefined);
+  for (const lab of await foundLabs(d)) if (await leftOver(lab, going)) await removeLab(lab).catch(() => undefined);
   const builds = await dockerLines(d, ["ps", "--all", "--filter", `name=^${BUILD_PREFIX}`, "--format", "{{.Names}}"]);
   for (const name of builds)
     if (!alive(name.slice(BUILD_PREFIX.length))) await docker(d, ["rm", "--force", "--volumes", name]);

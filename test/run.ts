@@ -1,6 +1,7 @@
-import { existsSync, readdirSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import type * as Labs from "../lab/hosts.js";
 import { UserError, messageOf } from "../toolchain/errors.js";
 import { run } from "../toolchain/process.js";
 import { progress } from "../toolchain/progress.js";
@@ -186,12 +187,21 @@ function choose(tiers: readonly Tier[], pattern: string | undefined) {
 }
 
 /** A killed test file leaves its lab; a lab that a person keeps running is not touched. */
-async function sweepLabs(): Promise<Tally> {
-  const { labSweep } = (await import(join(__dirname, "..", "lab", "hosts.js"))) as { labSweep: () => Promise<unknown> };
-  return labSweep().then(nothing, (error: unknown) => failed("labs that were left over", messageOf(error)));
+async function sweepLabs(going?: string): Promise<Tally> {
+  const { labSweep } = (await import(join(__dirname, "..", "lab", "hosts.js"))) as typeof Labs;
+  return labSweep(going).then(nothing, (error: unknown) => failed("labs that were left over", messageOf(error)));
 }
 
-async function main(tierName: string | undefined, pattern: string | undefined): Promise<Tally> {
+/** What tests write goes with it at the end. */
+async function inOwnFolder(test: (folder: string) => Promise<Tally>): Promise<Tally> {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), "kubexm-t-"));
+  // As /tmp, for those who look whether everybody may read what is in it.
+  chmodSync(folder, 0o755);
+  process.env["TMPDIR"] = folder;
+  return test(folder).finally(() => rmSync(folder, { recursive: true, force: true }));
+}
+
+async function main(folder: string, tierName: string | undefined, pattern: string | undefined): Promise<Tally> {
   const tiers = TIERS.filter(({ name }) => tierName === "all" || tierName === name);
   if (tiers.length === 0) throw new UserError(`usage: npm test, or npm run test:${TIERS.map((t) => t.name).join("|")}`);
   const { chosen, testName } = choose(tiers, pattern);
@@ -204,6 +214,8 @@ async function main(tierName: string | undefined, pattern: string | undefined): 
   ]);
   const labs = chosen.filter(({ tier }) => tier.labs);
   tallies.push(await runTiers(labs, LABS_AT_ONCE, { testName, tries: everything ? SECOND_TRIES : 0 }));
+  // One that a test started as a person does who keeps it goes with its folder.
+  if (labs.some(({ files }) => files.length > 0)) tallies.push(await sweepLabs(folder));
   const tally = sum(tallies);
   return ran(tally) ? tally : sum([tally, failed("tests", `nothing is called ${pattern ?? tierName}`)]);
 }
@@ -212,7 +224,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   process.on(signal, () => stop.abort(new UserError(`stopped by ${signal}`)));
 
 const [, , tierName, pattern] = process.argv;
-const tally = main(tierName, pattern).catch((error: unknown) => {
+const tally = inOwnFolder((folder) => main(folder, tierName, pattern)).catch((error: unknown) => {
   const one = failed("tests", messageOf(error));
   report("tests", one, 0, "");
   return one;
