@@ -54,7 +54,15 @@ function described(remote: Remote, ctx: Context, { title, failure }: At, stderr:
 }
 
 /** Runs a script that changes the host and follows it line by line. Undefined: it is not as it was thought to be. */
-export async function change(remote: Remote, work: Work, script: Command, mark: string, ctx: Context) {
+export async function change(
+  remote: Remote,
+  work: Work,
+  script: Command,
+  mark: string,
+  ctx: Context,
+  /** Seconds; what a script changes has limits of its own. */
+  timeout = 3600,
+) {
   const notes: string[] = [];
   const found = new Map<number, Record<string, string>>();
   const at: At = { title: "prepare", since: Date.now(), took: new Map(), tail: [], complete: false };
@@ -103,7 +111,7 @@ export async function change(remote: Remote, work: Work, script: Command, mark: 
   });
   const signal = ctx.signal && { signal: ctx.signal };
   const result = await remote
-    .run(script, { title: ctx.component, onLine: line, timeout: 3600, ok: [0, 1, 75, lookAgain], ...signal })
+    .run(script, { title: ctx.component, onLine: line, timeout, ok: [0, 1, 75, lookAgain], ...signal })
     .catch((error: unknown) => {
       if (!(error instanceof RemoteError)) throw error;
       const stderr = script.redact(error.failure.stderr ?? "");

@@ -9,6 +9,7 @@ import {
   addWord,
   bulkNames,
   holdsAtOnce,
+  longest,
   lookScript,
   makeScript,
   newMark,
@@ -263,7 +264,7 @@ async function enact(remote: Remote, work: Work, changes: Changes, ctx: Context)
   }
   const { verify } = work;
   if (verify && (idle || !holdsAtOnce(verify)))
-    await waiting(remote, () => change(remote, work, verifyScript(mark, verify), mark, ctx));
+    await waiting(remote, () => change(remote, work, verifyScript(mark, verify), mark, ctx, longest(verify)));
   return { changed: steps.map((step) => step.id), notes };
 }
 

@@ -28,15 +28,15 @@ export const telling = sh`
 p() { printf '@%s=%s\n' "$1" "$2"; }
 r() { v=; if [ -r "$2" ] && { IFS= read -r v <"$2" || [ -n "$v" ]; } 2>/dev/null; then p "$1" "$v"; fi; }
 active() {
-# Asked about, unless systemd keeps no link for it: of what is not loaded systemd reads the files first. Before version 236 it kept none.
+# Systemd keeps a link for each that runs or is about to. Before version 236 it kept none.
 key=$1; shift
-for v; do shift; if [ ! -d /run/systemd/units ] || [ -L "/run/systemd/units/invocation:$v.service" ]; then set -- "$@" "$v"; fi; done
-[ $# = 0 ] || systemctl is-active "$@" 2>/dev/null | while read -r v; do [ "$v" != active ] || p "$key" "$1"; shift; done; }`;
+if [ -d /run/systemd/units ]; then for v; do [ ! -L "/run/systemd/units/invocation:$v.service" ] || p "$key" "$v"; done; return; fi
+systemctl is-active "$@" 2>/dev/null | while read -r v; do [ "$v" != active ] || p "$key" "$1"; shift; done; }`;
 
 /** To be told before anything else under the same keys. */
 export const factLines = sh`
 for os in /etc/os-release /usr/lib/os-release; do [ ! -r $os ] || { while IFS= read -r v || [ -n "$v" ]; do printf '%s\n' "$v"; done <$os; break; }; done
-p arch "$(uname -m)"; r kernel /proc/sys/kernel/osrelease
+if [ -r /proc/sys/kernel/arch ]; then r arch /proc/sys/kernel/arch; else p arch "$(uname -m)"; fi; r kernel /proc/sys/kernel/osrelease
 r machineId /etc/machine-id; r bootId /proc/sys/kernel/random/boot_id; r init /proc/1/comm
 if [ -f /sys/fs/cgroup/cgroup.controllers ]; then p cgroup v2; else p cgroup v1; fi
 v=; [ ! -r /run/systemd/container ] || IFS= read -r v </run/systemd/container || :

@@ -70,14 +70,17 @@ export function bulkNames(works: readonly Work[]): [kind: BulkKind, names: strin
 }
 
 /** Text that the remote shell stores or feeds to a child without looking into it. */
-function heredoc(command: Command, to: Command, body: Command): Command {
+function heredoc(command: Command, body: Command): Command {
   const stop = word(`KX${randomBytes(8).toString("hex")}`);
-  return sh`${command} <<'${stop}'${to}
+  return sh`${command} <<'${stop}'
 ${body}
 ${stop}`;
 }
 
 const nothing = sh``;
+
+/** A word that the shell hands on as it is. */
+const quoted = (command: Command) => new Command(quote(command.text), quote(String(command)), command.secrets);
 
 const UNDO_SECONDS = 600;
 
@@ -128,14 +131,12 @@ const letGo = sh`: >/run/kubexm.lock`;
 /** A script that changes the host: under the lock, with the library there for what runs in a shell of its own. */
 function changing(mark: string, holder: Holder, first: Command, ...body: readonly Command[]): Command {
   // The folder after the lock: who held it may have been the last to leave, and have taken the folder away.
-  const lock = sh`umask 022
-take_lock ${holder.id} ${`(${holder.run}, ${holder.component})`} ${holder.patience} || exit $?
-[ -d $K ] || { mkdir -p $K && chmod 700 $K; } || exit 1
-[ -d $L ] || mkdir $L || exit 1`;
+  const lock = sh`take_lock ${holder.id} ${`(${holder.run}, ${holder.component})`} ${holder.patience} || exit $?
+[ -d $L ] || mkdir -p $L || exit 1
+umask 022`;
   const keepLibrary = sh`have=; [ -f ${libPath} ] && IFS= read -r have <${libPath}
 if [ "$have" != ${libMark} ]; then
-${heredoc(sh`cat`, sh` >$K/lib.new || exit 1`, lib)}
-mv -f $K/lib.new ${libPath} || exit 1
+printf '%s\n' ${quoted(lib)} >$K/lib.new && mv -f $K/lib.new ${libPath} || exit 1
 fi`;
   return lines(head(mark, lines(lock, ...body)), first, lock, keepLibrary, ...body);
 }
@@ -157,7 +158,14 @@ interface Making {
   readonly answers: Changes["answers"];
 }
 
-/** Steps in a shell of their own, so that a time limit can end it with all its children. */
+/** In a shell of its own, so that a time limit can end it with all its children. */
+const limited = (seconds: number, body: Command) =>
+  // All of the library, in a millisecond: a part of it, sent along with every step, would be megabytes here with many hosts.
+  heredoc(sh`given_units=$learned_units timeout -k 10 ${seconds} /bin/sh -s 2>&1 9>&-`, lines(sh`. ${libPath}`, body));
+
+/** What only a dead disk can hold up needs no limit, which would not end it either. */
+const unlimited = (body: Command) => lines(sh`(`, body, sh`) </dev/null 2>&1 9>&-`);
+
 function makePiece(items: readonly Item[], { owner, shared, answers }: Making): Command {
   const seconds = Math.max(...items.map(({ step }) => step.timeout ?? 300));
   const pieces = items.map(({ step, s }) => {
@@ -169,21 +177,16 @@ ${step.make}
 }`;
   });
   const made = items.map(({ step, s }) => `${s}:${keyOf(step.id)}`);
-  return sh`${heredoc(
-    sh`timeout -k 10 ${seconds} /bin/sh -s 2>&1 9>&-`,
-    nothing,
-    // All of it, in a millisecond: a part of it, sent along with every step, would be megabytes here with many hosts.
-    lines(
-      sh`. ${libPath}; S=$S/${owner} shared=${shared.join(" ")}`,
-      ...pieces,
-      sh`make_all ${plainPaths(items).join(" ")} ${made}`,
-    ),
-  )}
-code=$?; case $code in 0) ;; 1) full_disk $K; exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
+  const body = lines(
+    sh`S=$S/${owner} shared=${shared.join(" ")}`,
+    ...pieces,
+    sh`make_all ${plainPaths(items).join(" ")} ${made}`,
+  );
+  const quickly = items.every(({ step }) => groupOf(step) === quick && step.timeout === undefined);
+  // What systemd said before is old news once a unit, or anything else that takes time, has been made.
+  return sh`${quickly ? unlimited(body) : limited(seconds, body)}
+code=$?${quickly ? nothing : sh` learned_units=`}; case $code in 0) ;; 1) full_disk $K; exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
 }
-
-/** A word that the shell hands on as it is. */
-const quoted = (command: Command) => new Command(quote(command.text), quote(String(command)), command.secrets);
 
 function recordPiece(step: Step, s: number, owner: string): Command {
   const name = word(s);
@@ -199,6 +202,9 @@ prepare_entry ${keyOf(step.id)} ${step.id} ${owner} prior_${name} save_${name} u
 /** Those of files and folders, which can be looked at together; a name that a shell would take apart is looked at alone. */
 const plainPaths = (items: readonly Item[]) =>
   items.flatMap(({ step: { bulk } }) => (bulk?.kind === "path" && /^[\w./-]+$/.test(bulk.name) ? [bulk.name] : []));
+
+const unitsOf = (items: readonly Item[]) =>
+  items.flatMap(({ step: { bulk } }) => (bulk?.kind === "unit" ? bulk.name : []));
 
 const keysOf = (items: readonly Item[]) => items.map(({ step }) => keyOf(step.id));
 
@@ -244,7 +250,8 @@ function groupPiece(group: readonly Item[], making: Making): Command {
   const shells = neighbours(group, (step) => (groupOf(step) === quick ? quick : undefined));
   const unrecorded = sh`{ m fail ${first.s} record; exit 1; }`;
   return lines(
-    sh`begin_entries ${keysOf(group)} || ${unrecorded}; learn_paths ${plainPaths(group)}`,
+    sh`begin_entries ${keysOf(group)} || ${unrecorded}; learn_paths ${plainPaths(group)}
+learn_units ${unitsOf(group)}`,
     ...group.map(({ step, s }) => recordPiece(step, s, making.owner)),
     sh`learned=; enter_prepared || ${unrecorded}`,
     ...shells.map((items) => makePiece(items, making)),
@@ -255,23 +262,25 @@ function groupPiece(group: readonly Item[], making: Making): Command {
 export const holdsAtOnce = ({ seconds }: Verify): boolean => seconds <= 1;
 
 /** Asks until it holds. */
-function verifyPiece({ test, seconds }: Verify): Command {
-  const waiting = heredoc(
-    sh`timeout -k 5 ${seconds + 5} /bin/sh -s 2>&1 9>&-`,
-    nothing,
-    sh`${libFor(test)}
-left=${seconds}
+const waiting = ({ test, seconds }: Verify) => sh`left=${seconds}
 holds() {
 ${test}
 }
-until out=$(holds 2>&1); do left=$((left - 1)); [ $left -gt 0 ] || { printf '%s\n' "$out"; exit 1; }; sleep 1; done`,
+until out=$(holds 2>&1); do left=$((left - 1)); [ $left -gt 0 ] || { printf '%s\n' "$out"; exit 1; }; sleep 1; done`;
+
+/** Seconds after which what asks hangs. */
+export const longest = ({ seconds }: Verify): number => seconds + 5;
+
+const verified = (asking: Command) => lines(sh`m begin verify`, asking, sh`[ $? = 0 ] || { m fail verify 1; exit 1; }`);
+
+const verifyPiece = (verify: Verify) =>
+  verified(
+    heredoc(sh`timeout -k 5 ${longest(verify)} /bin/sh -s 2>&1 9>&-`, lines(libFor(verify.test), waiting(verify))),
   );
-  return lines(sh`m begin verify`, waiting, sh`[ $? = 0 ] || { m fail verify 1; exit 1; }`);
-}
 
 /** Not under the lock: it changes nothing, and others may go on with the host meanwhile. */
 export const verifyScript = (mark: string, verify: Verify): Command =>
-  lines(head(mark, nothing), verifyPiece(verify), sh`m end`);
+  lines(head(mark, verify.test), verified(lines(sh`(`, waiting(verify), sh`) 2>&1`)), sh`m end`);
 
 export interface Changes {
   /** Indexes of the steps to make; the others that another owner made are only claimed. */

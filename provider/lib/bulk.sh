@@ -26,7 +26,7 @@ bulk_parameter() { # PATH…: in a container, only what it may write itself
   done
   [ $# -eq 0 ] || grep -H '' -- "$@"
 }
-learned_units=
+learned_units=${given_units:-}
 bulk_unit() { # COUNT NAME…: blocks in the order of the names, of those after the first COUNT only where they may be active
   left=$1
   shift

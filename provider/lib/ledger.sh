@@ -26,8 +26,7 @@ prepare_entry() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before t
   # Nothing may be changed that was not saved: `set -e` says nothing inside `||`, hence the chain.
   (
     entry=$new
-    cd "$new" && prior=$("$4") && printf '%s\n' "$prior" >prior && "$5" && "$6" >undo &&
-      printf '%s' "$2" >id && printf '%s\n' "$top" >n && : >"owners/$3"
+    cd "$new" && "$4" >prior && "$5" && "$6" >undo && printf '%s' "$2" >id && printf '%s\n' "$top" >n && : >"owners/$3"
   )
 }
 enter_prepared() { # all at once, as syncing costs more than what is synced
@@ -47,6 +46,7 @@ enter_prepared() { # all at once, as syncing costs more than what is synced
 make_all() { # PATHS(of them, that look_path may learn of together) NUMBER:KEYâ€¦: runs step_NUMBER of each, then tells what they left
   made_paths=$1 left=0
   shift
+  for path in $made_paths; do if [ ! -e "$path" ]; then fresh="$fresh $path"; fi; done
   # A time limit ends the step at work; what was made before it is told still.
   trap : TERM
   for step; do
@@ -61,7 +61,10 @@ make_all() { # PATHS(of them, that look_path may learn of together) NUMBER:KEYâ€
     [ $code = 0 ] || break
     left=$((left + 1))
   done
+  # shellcheck disable=SC2086
+  sync_fresh $fresh || code=1
   read -r up rest </proc/uptime
+  learned_units=
   # shellcheck disable=SC2086
   learn_paths $made_paths
   for one; do
@@ -168,7 +171,8 @@ leave() { # after a make: nothing of ours stays on a host that holds nothing of 
 take_lock() { # OWNER ABOUT WAIT: one changer per host; the lock dies with its holder
   waited=
   # Nobody but root may hold it.
-  (umask 077 && : >>/run/kubexm.lock) && exec 9>>/run/kubexm.lock || return 1
+  umask 077
+  exec 9>>/run/kubexm.lock || return 1
   if ! flock -n 9; then
     waited=yes
     read -r holder about </run/kubexm.lock || :

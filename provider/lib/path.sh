@@ -37,24 +37,33 @@ sweep_dirs() { # remove the folders we made that are empty again; deepest first,
   done | tac >"$L/dirs.new" && mv -f "$L/dirs.new" "$L/dirs" || return 1
   [ -s "$L/dirs" ] || rm -f "$L/dirs"
 }
-real() { # PATH: where it leads, for what is written in its place: a link stays a link
-  if [ -L "$1" ]; then readlink -f -- "$1"; else printf '%s\n' "$1"; fi
+real() { # PATH → $file, where it leads, for what is written in its place: a link stays a link
+  file=$1
+  if [ -L "$1" ]; then file=$(readlink -f -- "$1"); fi
 }
-beside() { printf %s "${1%/*}/.kubexm-${1##*/}"; } # PATH: a fixed name, so that a killed run leaves at most one
+beside() { tmp=${1%/*}/.kubexm-${1##*/}; } # PATH → $tmp, a fixed name, so that a killed run leaves at most one
 flush() { # PATH: to the disk, before the only other copy of it goes; where a link leads to was not copied
   if [ -L "$1" ]; then return 0
   elif [ -d "$1" ]; then find "$1" -type f -exec sync -- {} +
   elif [ -f "$1" ]; then sync -- "$1"; fi
 }
 draft() { # PATH COMMAND…: → $tmp, what the command makes of the file, to be moved to $file; where that fails, none is left
-  file=$(real "$1") && tmp=$(beside "$file") && gone "$tmp" || return 1
+  real "$1" && beside "$file" && gone "$tmp" || return 1
   shift
   cp -a -- "$file" "$tmp" && "$@" <"$file" >"$tmp" && return
   rm -f -- "$tmp"
   return 1
 }
+fresh= # paths where nothing was: what is put there is synced with what else is made, by sync_fresh
+sync_fresh() { # PATH…
+  for path; do
+    shift
+    if [ -f "$path" ]; then set -- "$@" "$path"; fi
+  done
+  [ $# -eq 0 ] || sync -- "$@"
+}
 move() { # TMP PATH: rename over, or write into a file that is itself a mount (as in containers)
-  flush "$1" || return 1
+  case " $fresh " in *" $2 "*) ;; *) flush "$1" || return 1 ;; esac
   mv -fT -- "$1" "$2" 2>/dev/null && return
   if [ ! -L "$1" ] && grep -qsF " $2 " /proc/self/mounts; then
     cat -- "$1" >"$2" && chown --reference="$1" -- "$2" && chmod --reference="$1" -- "$2" && sync -- "$2" && rm -f -- "$1"
@@ -73,24 +82,29 @@ settle() { # TMP PATH MODE OWNER:GROUP: put a finished file in its place, atomic
 }
 put_file() { # PATH MODE OWNER:GROUP COMMAND…: with what the command prints
   need_dir "${1%/*}" || return 1
-  put_path=$1 put_mode=$2 put_owner=$3 tmp=$(beside "$1")
+  beside "$1"
+  put_path=$1 put_mode=$2 put_owner=$3 put_tmp=$tmp put_code=1
   shift 3
-  if (umask 077 && gone "$tmp" && "$@" >"$tmp"); then settle "$tmp" "$put_path" "$put_mode" "$put_owner"; else
+  # What it holds may be for its owner alone.
+  umask 077
+  if gone "$put_tmp" && "$@" >"$put_tmp"; then put_code=0; fi
+  umask 022
+  if [ $put_code = 0 ]; then settle "$put_tmp" "$put_path" "$put_mode" "$put_owner"; else
     full_disk "${put_path%/*}"
-    rm -f -- "$tmp"
+    rm -f -- "$put_tmp"
     return 1
   fi
 }
 put_link() { # PATH TARGET
   need_dir "${1%/*}" || return 1
-  tmp=$(beside "$1")
+  beside "$1"
   gone "$tmp" && ln -s -- "$2" "$tmp" && mv -fT -- "$tmp" "$1"
 }
 save_path() { # PATH: keep what stands there now in the ledger entry, which is none before it is whole
   if [ -e "$1" ] || [ -L "$1" ]; then cp -a -- "$1" body; fi
 }
 put_back() { # COPY PATH
-  tmp=$(beside "$2")
+  beside "$2"
   gone "$tmp" && cp -a -- "$1" "$tmp" && move "$tmp" "$2" && return
   gone "$tmp"
   return 1
@@ -103,7 +117,8 @@ keep_beside() { # PATH: the original, beside what somebody else made of our file
   note "its original is $1.before-kubexm"
 }
 restore_path() { # PATH
-  gone "$(beside "$1")"
+  beside "$1"
+  gone "$tmp"
   if [ "$(was type)" = absent ]; then
     rm -f -- "$1"
     return
@@ -131,10 +146,10 @@ open_to_all() { # PATH: may everybody on the host read it, and come to where it 
   [ $# -eq 0 ] || ! stat -c %a -- "$@" | grep -q '[0246]$'
 }
 tell_file() { open_to_all "$1" && cat -- "$1"; } # PATH
-read_block() { # PATH BEGIN END: → $inside, $body
-  inside=before body=
+read_block() { # PATH BEGIN END → $inside, $body, and $open where its last line has no end
+  inside=before body='' open=
   if [ -e "$1" ]; then
-    while IFS= read -r line || [ -n "$line" ]; do
+    while IFS= read -r line || { [ -n "$line" ] && open=yes; }; do
       case $inside-$line in
         "before-$2") inside=in ;;
         "in-$3") inside=after ;;
@@ -165,42 +180,42 @@ look_block() { # PATH BEGIN END
       ;;
   esac
 }
-put_block() { # PATH BEGIN END PLACE(top: a new one goes before all else) <CONTENT
-  file=$(real "$1") && need_dir "${file%/*}" || return 1
-  tmp=$(beside "$file")
-  gone "$tmp" && gone "$tmp.in" || return 1
-  if { printf '%s\n' "$2" && cat && printf '%s\n' "$3"; } >"$tmp.in" && draft_block "$file" "$2" "$3" "${4:-}"; then
-    rm -f -- "$tmp.in"
-    move "$tmp" "$file"
-  else
+put_block() { # PATH BEGIN END CONTENT PLACE(top: a new one goes before all else)
+  real "$1" && need_dir "${file%/*}" || return 1
+  beside "$file"
+  gone "$tmp" && gone "$tmp.in" && read_block "$file" "$2" "$3" || return 1
+  if draft_block "$file" "$2" "$3" "$2$nl$4$3" "${5:-}" && gone "$tmp.in"; then move "$tmp" "$file"; else
+    full_disk "${file%/*}"
     rm -f -- "$tmp" "$tmp.in"
     return 1
   fi
 }
-draft_block() { # FILE BEGIN END PLACE: → $tmp, the file with the block in $tmp.in
+draft_block() { # FILE BEGIN END BLOCK PLACE: → $tmp, the file with it, given what read_block says
   if [ -e "$1" ]; then cp -a -- "$1" "$tmp"; else : >"$tmp" && chmod 644 "$tmp"; fi || return 1
-  case $([ ! -e "$1" ] || grep -cxF -- "$2" "$1") in
-    1)
-      sed "/^$2\$/,/^$3\$/{
+  case $inside in
+    before) ;;
+    after)
+      printf '%s\n' "$4" >"$tmp.in" && sed "/^$2\$/,/^$3\$/{
 /^$2\$/r $tmp.in
 d
 }" "$1" >"$tmp"
       return
       ;;
+    # Several that were left behind.
+    *) sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp" || return 1 ;;
   esac
-  # None, or several that were left behind.
-  if [ -e "$1" ]; then sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp" || return 1; fi
-  if [ "$4" = top ]; then cat -- "$tmp" >>"$tmp.in" && cat -- "$tmp.in" >"$tmp"
-  else { if [ -s "$tmp" ] && [ -n "$(tail -c 1 "$tmp")" ]; then echo; fi && cat "$tmp.in"; } >>"$tmp"; fi
+  if [ "$5" = top ]; then { printf '%s\n' "$4" && cat -- "$tmp"; } >"$tmp.in" && cat -- "$tmp.in" >"$tmp"
+  else { if [ -n "$open" ]; then echo; fi && printf '%s\n' "$4"; } >>"$tmp"; fi
 }
-save_block() { # PATH BEGIN: what is needed to leave no trace
-  if [ -e "$1" ] && grep -qxF -- "$2" "$1"; then note "$1 had a block of another cluster: it is replaced, and goes with destroy"; fi
-  if [ ! -e "$1" ]; then : >no-file; elif [ -s "$1" ] && [ -n "$(tail -c 1 "$1")" ]; then : >no-newline; fi
+save_block() { # PATH BEGIN END: what is needed to leave no trace
+  read_block "$@" || return 1
+  if [ "$inside" != before ]; then note "$1 had a block of another cluster: it is replaced, and goes with destroy"; fi
+  if [ ! -e "$1" ]; then : >no-file; elif [ -n "$open" ]; then : >no-newline; fi
 }
 undo_block() { # PATH BEGIN END
-  file=$(real "$1") || return 1
+  real "$1" || return 1
   set -- "$file" "$2" "$3"
-  tmp=$(beside "$1")
+  beside "$1"
   rm -f -- "$tmp" "$tmp.in"
   [ -e "$1" ] && grep -qxF -- "$2" "$1" || return 0
   draft "$1" sed "/^$2\$/,/^$3\$/d" || return 1

@@ -12,10 +12,9 @@ look_binary() { # PATH: hashing 100 MB at every look costs seconds, so an untouc
 }
 put_staged() { # SHA256 PATH MODE OWNER:GROUP: moved there, unless another step needs it too
   need_dir "${2%/*}" || return 1
-  tmp=$(beside "$2")
-  gone "$tmp"
+  real "$S/$1" && beside "$2" && gone "$tmp" || return 1
   case " $shared " in *" $1 "*) take='cp --' ;; *) take='mv -T --' ;; esac
-  $take "$(real "$S/$1")" "$tmp" && settle "$tmp" "$2" "$3" "$4" || return 1
+  $take "$file" "$tmp" && settle "$tmp" "$2" "$3" "$4" || return 1
   printf '%s %s\n' "$(stamp_of "$2")" "$1" >stamp
 }
 unstage() { # FOLDER: what came and was not used, also where it waits on another file system, and half of it

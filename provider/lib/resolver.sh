@@ -2,7 +2,7 @@
 resolver_begin='# BEGIN KubeXM DNS servers' resolver_end='# END KubeXM DNS servers'
 
 find_resolver() { # who writes resolv.conf → $ruler, and the file that it reads → $place
-  file=$(real /etc/resolv.conf) || file=/etc/resolv.conf
+  real /etc/resolv.conf || file=/etc/resolv.conf
   case $file in
     /run/systemd/resolve/* | /usr/lib/systemd/resolv.conf) ruler=resolved ;;
     /run/NetworkManager/*) ruler=NetworkManager ;;
@@ -73,8 +73,8 @@ set_resolver() { # SERVER…
   if resolver_is_block "$ruler"; then
     at=end
     [ "$ruler" != nobody ] || at=top
-    if [ ! -f block-saved ]; then save_block "$place" "$resolver_begin" && : >block-saved || return 1; fi
-    resolver_text "$ruler" "$@" | put_block "$place" "$resolver_begin" "$resolver_end" $at
+    if [ ! -f block-saved ]; then save_block "$place" "$resolver_begin" "$resolver_end" && : >block-saved || return 1; fi
+    put_block "$place" "$resolver_begin" "$resolver_end" "$(resolver_text "$ruler" "$@")$nl" $at
   else
     put_file "$place" 0644 root:root resolver_text "$ruler" "$@"
   fi

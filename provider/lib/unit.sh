@@ -9,16 +9,21 @@ unit_may_be_active() { # SERVICE: systemd keeps a link for each that is; before 
   unit_is_known "$1" && { [ ! -d /run/systemd/units ] || [ -L "/run/systemd/units/invocation:$1.service" ]; }
 }
 unit_is_active() { # SERVICE: as systemd said before, or says now
-  case $learned_units in
-    *"Id=$1.service$nl"*)
-      block=${learned_units#*"Id=$1.service$nl"} && block=$nl${block%%"$nl$nl"*}$nl
-      case $block in *"${nl}ActiveState=active$nl"*) ;; *) return 1 ;; esac
-      ;;
-    *) unit_may_be_active "$1" && systemctl is-active -q "$1" ;;
+  if learned_unit "$1.service"; then case $shown in *"${nl}ActiveState=active$nl"*) ;; *) return 1 ;; esac
+  else unit_may_be_active "$1" && systemctl is-active -q "$1"; fi
+}
+learn_units() { # NAME…: what systemd says of several, for those who are about to ask
+  learned_units=
+  [ $# -eq 0 ] || learned_units=$(systemctl show -p Id,LoadState,UnitFileState,ActiveState,NeedDaemonReload,ExecMainStartTimestampMonotonic -- "$@")
+}
+learned_unit() { # NAME → $shown: what systemd said of it before, if it did; not where the name is another's alias
+  case $nl$learned_units in
+    *"${nl}Id=$1$nl"*) shown=${learned_units#*"Id=$1$nl"} && shown=$nl${shown%%"$nl$nl"*}$nl ;;
+    *) return 1 ;;
   esac
 }
 look_unit() { # NAME: states of the unit, and for which configuration it was last started by us
-  shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState -- "$1")$nl || return 1
+  learned_unit "$1" || shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState -- "$1")$nl || return 1
   case $shown in
     *"${nl}LoadState=not-found$nl"*) kv enabled absent && kv running no ;;
     *"${nl}LoadState=masked$nl"*) kv enabled masked && kv running no ;;
@@ -61,7 +66,7 @@ stays_up() { # NAME SECONDS
   done
 }
 set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) STEADY APPLIED KEYS(of what it is started with)…
-  shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState,NeedDaemonReload,ExecMainStartTimestampMonotonic -- "$1")$nl
+  learned_unit "$1" || { learn_units "$1" && shown=$nl$learned_units$nl; }
   case $shown in *"${nl}NeedDaemonReload=yes$nl"* | *"${nl}LoadState=not-found$nl"*) : >"$L/reload" ;; esac
   # What systemd says of a unit file is what it last read.
   if [ -e "$L/reload" ]; then state=unknown; else state=${shown#*"${nl}UnitFileState="} && state=${state%%"$nl"*}; fi

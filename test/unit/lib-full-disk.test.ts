@@ -35,19 +35,19 @@ const rows: readonly Row[] = [
   {
     name: "a block at the end",
     given: { "etc/it": HOSTS },
-    call: `echo 192.0.2.1 n1 | ${calls("put_block")}`,
+    call: `${calls("put_block")} "192.0.2.1 n1$nl"`,
     then: HOSTS + BLOCK,
   },
   {
     name: "a block before all else",
     given: { "etc/it": HOSTS },
-    call: `echo 192.0.2.1 n1 | ${calls("put_block")} top`,
+    call: `${calls("put_block")} "192.0.2.1 n1$nl" top`,
     then: BLOCK + HOSTS,
   },
   {
     name: "a block that changes",
     given: { "etc/it": `${BEGIN}\nold\n${END}\n${HOSTS}` },
-    call: `echo 192.0.2.1 n1 | ${calls("put_block")}`,
+    call: `${calls("put_block")} "192.0.2.1 n1$nl"`,
     then: BLOCK + HOSTS,
   },
   {
