@@ -1,7 +1,7 @@
 import { hostname, userInfo } from "node:os";
 import type { Failure } from "./arguments";
 import { definitionOf } from "./definition";
-import { tell } from "./engine-log";
+import { ended, tell } from "./engine-log";
 import {
   check,
   create,
@@ -50,6 +50,8 @@ const urnOf = (inputs: Inputs) => {
   return typeof resource?.urn === "string" ? resource.urn : "";
 };
 
+const working = <T>(inputs: Inputs, work: Promise<T>): Promise<T> => work.finally(() => ended(urnOf(inputs)));
+
 const shown = new Map<string, string>();
 
 /** `up` shows progress instead of the plan. */
@@ -77,9 +79,9 @@ export function forKind(kind: string): DynamicProvider {
       showPlan(olds, news);
       return Promise.resolve(standsOnNew(definition, here, olds) ? { changes: true } : diff(olds));
     },
-    create: async (inputs) => plain(await create(definition, here, inputs)),
+    create: async (inputs) => plain(await working(inputs, create(definition, here, inputs))),
     read: async (id, props) => ({ id, props: plain(await read(definition, here, props)) }),
-    update: async (_id, olds, news) => plain(await update(definition, here, olds, news)),
-    delete: (_id, props) => remove(definition, here, props),
+    update: async (_id, olds, news) => plain(await working(news, update(definition, here, olds, news))),
+    delete: (_id, props) => working(props, remove(definition, here, props)),
   };
 }

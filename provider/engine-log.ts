@@ -36,8 +36,29 @@ function connectEngine(): EngineModules | undefined {
 
 let engine: EngineModules | undefined | null = null;
 
-/** Tells the person something on the line of the resource it belongs to. */
+/** Nobody reads faster, and each word is a call of the engine, which tells others in turn. */
+const READABLE_MS = 150;
+
+/** What goes on at resources, and is not told yet. */
+const latest = new Map<string, string>();
+
+/** Tells the person something on the line of the resource it belongs to; of what goes on just now, only what lasts. */
 export function tell(urn: string, text: string, kind: keyof typeof severity): void {
+  if (kind !== "status") return send(urn, text, kind);
+  if (!latest.has(urn)) setTimeout(() => sendLatest(urn), READABLE_MS).unref();
+  latest.set(urn, text);
+}
+
+/** Nothing goes on there any more. */
+export const ended = (urn: string): boolean => latest.delete(urn);
+
+function sendLatest(urn: string): void {
+  const text = latest.get(urn);
+  latest.delete(urn);
+  if (text !== undefined) send(urn, text, "status");
+}
+
+function send(urn: string, text: string, kind: keyof typeof severity): void {
   engine = engine === null ? connectEngine() : engine;
   const plainly = () => {
     if (kind !== "status") process.stdout.write(`${urn.split("::").at(-1) ?? ""}: ${text}\n`);

@@ -261,26 +261,22 @@ learn_units ${unitsOf(group)}`,
 /** What holds at once or not at all is asked as part of the change; for the rest others need not wait. */
 export const holdsAtOnce = ({ seconds }: Verify): boolean => seconds <= 1;
 
-/** Asks until it holds. */
-const waiting = ({ test, seconds }: Verify) => sh`left=${seconds}
-holds() {
-${test}
-}
-until out=$(holds 2>&1); do left=$((left - 1)); [ $left -gt 0 ] || { printf '%s\n' "$out"; exit 1; }; sleep 1; done`;
-
 /** Seconds after which what asks hangs. */
 export const longest = ({ seconds }: Verify): number => seconds + 5;
 
-const verified = (asking: Command) => lines(sh`m begin verify`, asking, sh`[ $? = 0 ] || { m fail verify 1; exit 1; }`);
-
-const verifyPiece = (verify: Verify) =>
-  verified(
-    heredoc(sh`timeout -k 5 ${longest(verify)} /bin/sh -s 2>&1 9>&-`, lines(libFor(verify.test), waiting(verify))),
-  );
+/** Asks until it holds. */
+const verifyPiece = ({ test, seconds }: Verify) => sh`m begin verify
+( left=${seconds}
+holds() {
+${test}
+}
+until out=$(holds 2>&1); do left=$((left - 1)); [ $left -gt 0 ] || { printf '%s\n' "$out"; exit 1; }; sleep 1; done
+) 2>&1 9>&-
+[ $? = 0 ] || { m fail verify 1; exit 1; }`;
 
 /** Not under the lock: it changes nothing, and others may go on with the host meanwhile. */
 export const verifyScript = (mark: string, verify: Verify): Command =>
-  lines(head(mark, verify.test), verified(lines(sh`(`, waiting(verify), sh`) 2>&1`)), sh`m end`);
+  lines(head(mark, verify.test), verifyPiece(verify), sh`m end`);
 
 export interface Changes {
   /** Indexes of the steps to make; the others that another owner made are only claimed. */
