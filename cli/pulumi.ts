@@ -17,7 +17,7 @@ import { type Screen, screen } from "./screen.js";
 import { withPulumi } from "./stack.js";
 import { clearDeadLocks, dropHalfNotes, endStrays } from "./stale.js";
 import { isKnown, mayBePending, shortName, stateFile } from "./state-file.js";
-import { isPlan, isUnseen, isUntouched, summary } from "./words.js";
+import { isPlan, isUnseen, onlyLooked, summary } from "./words.js";
 
 export interface Job {
   /** The cluster's name: the stack's too, unless PULUMI_STACK says otherwise. */
@@ -173,7 +173,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     return EXIT.ok;
   } catch (error) {
     if (!(error instanceof PulumiError)) throw error;
-    const { problems, counts } = view.end();
+    const { problems, counts, failedLooks } = view.end();
     const stopped = signals.signal();
     // No event told what was wrong: a bad passphrase, no access to the backend.
     if (problems + counts.failed === 0 && stopped === undefined) {
@@ -182,7 +182,7 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     }
     if (!json) console.log(summary(verb, plan, counts, Date.now() - since, stopped ? "stopped" : "failed"));
     if (stopped) say("stopped; the next run goes on from here");
-    else if (verb === "up" && options["refresh"] === true && counts.failed > 0 && isUntouched(counts))
+    else if (verb === "up" && onlyLooked(counts, failedLooks))
       say("nothing was changed: a look failed. Without --refresh, up goes on with the hosts that answer");
     else if (counts.failed > 0 && !plan) say(`the same command again goes on from here; log: ${log}`);
     return EXIT[stopped ?? "failed"];

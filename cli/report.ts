@@ -83,6 +83,8 @@ interface Work {
 
 export interface Result {
   counts: Counts;
+  /** So many of the failed only looked. */
+  failedLooks: number;
   /** Of the stack, secret ones left out. */
   outputs: Properties;
   problems: number;
@@ -104,6 +106,7 @@ export interface ReportOptions {
 /** Tells a person what the engine does: a line per resource that changes, with its messages under it. */
 export function report({ verb, plan, screen, log }: ReportOptions): Report {
   const counts = noCounts();
+  let failedLooks = 0;
   const atWork = new Map<string, Work>();
   /** What was said of a resource and not printed yet. A plan is told before the engine begins with the resource. */
   const notes = new Map<string, string[]>();
@@ -161,6 +164,7 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
     const givenUp = op.counts === "removed" && !failed && (notes.get(urn) ?? []).some(isGivenUp);
     const count = failed ? "failed" : givenUp ? "given up" : op.counts;
     if (count) counts[count]++;
+    if (failed && name === "refresh") failedLooks++;
     if (count === "unchanged" && !notes.has(urn)) return;
     const ms = Date.now() - work.since;
     log({ urn, op: name, ms, ...(failed && { failed: notes.get(urn)?.join("\n") }) });
@@ -233,7 +237,7 @@ export function report({ verb, plan, screen, log }: ReportOptions): Report {
       for (const { urn, line } of planned.toSorted((a, b) => a.host.localeCompare(b.host))) print(withNotes(urn, line));
       for (const urn of notes.keys()) print(withNotes(urn, `${nameOf(urn)}:`));
       const open = Object.entries(outputs).filter(([, value]) => !hasSecret(value));
-      return { counts, outputs: Object.fromEntries(open), problems };
+      return { counts, failedLooks, outputs: Object.fromEntries(open), problems };
     },
   };
 }

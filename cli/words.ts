@@ -80,11 +80,12 @@ export function seconds(ms: number): string {
   return s < 60 ? `${s.toFixed(1)} s` : `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
 }
 
-/** Whatever failed, nothing is otherwise than before. */
-export const isUntouched = (counts: Counts) =>
-  (Object.keys(counts) as Count[]).every((count) => ["unchanged", "failed"].includes(count) || counts[count] === 0);
+const isStill = (counts: Counts) =>
+  (Object.keys(counts) as Count[]).every((count) => count === "unchanged" || counts[count] === 0);
 
-const isStill = (counts: Counts) => counts.failed === 0 && isUntouched(counts);
+/** It failed before anything was to be changed. */
+export const onlyLooked = (counts: Counts, failedLooks: number) =>
+  failedLooks > 0 && counts.failed === failedLooks && isStill({ ...counts, failed: 0 });
 
 /** A person may take "no changes" for a word on the hosts, which are asked of only to be changed. */
 export const isUnseen = (verb: PulumiVerb, options: Readonly<Record<string, unknown>>, counts: Counts) =>

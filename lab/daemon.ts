@@ -91,7 +91,10 @@ function containerdConfig(): string {
 
 /** A process of its own, that goes on when this one ends. */
 function launch(command: string, args: readonly string[], log: number): () => boolean {
-  const child = spawn(command, args, { cwd: "/", detached: true, stdio: ["ignore", log, log] });
+  const env = { ...process.env };
+  // It may be a folder that goes with this process, or with the run of tests that this is.
+  delete env["TMPDIR"];
+  const child = spawn(command, args, { cwd: "/", detached: true, stdio: ["ignore", log, log], env });
   let failed = false;
   child.once("error", () => (failed = true));
   child.unref();

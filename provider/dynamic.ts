@@ -15,6 +15,7 @@ import {
   type Inputs,
   type World,
 } from "./lifecycle";
+import { endWithEngine } from "./orphan";
 import { connect } from "./ssh";
 
 /** What Pulumi's dynamic provider process calls. */
@@ -50,7 +51,17 @@ const urnOf = (inputs: Inputs) => {
   return typeof resource?.urn === "string" ? resource.urn : "";
 };
 
-const working = <T>(inputs: Inputs, work: Promise<T>): Promise<T> => work.finally(() => ended(urnOf(inputs)));
+let atWork = 0;
+endWithEngine(() => atWork > 0);
+
+async function working<T>(inputs: Inputs, work: Promise<T>): Promise<T> {
+  atWork++;
+  try {
+    return await work.finally(() => ended(urnOf(inputs)));
+  } finally {
+    atWork--;
+  }
+}
 
 const shown = new Map<string, string>();
 

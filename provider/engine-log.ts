@@ -1,4 +1,5 @@
 import { createRequire } from "node:module";
+import { engineAddress } from "./orphan";
 
 interface LogClient {
   log: (request: unknown, done: (error: unknown) => void) => void;
@@ -18,8 +19,8 @@ const severity = { status: 1, info: 1, warning: 2 } as const;
 
 /** The engine's own log service. Not a public interface, so anything unexpected falls back to plain lines. */
 function connectEngine(): EngineModules | undefined {
-  const address = process.argv[2];
-  if (!address || !/^[\w.[\]:-]+:\d+$/.test(address)) return undefined;
+  const address = engineAddress();
+  if (!address) return undefined;
   try {
     const load = createRequire(__filename);
     const grpc = load("@grpc/grpc-js") as { credentials: { createInsecure: () => unknown } };
@@ -27,7 +28,7 @@ function connectEngine(): EngineModules | undefined {
       EngineClient: new (address: string, credentials: unknown) => LogClient;
     };
     const messages = load("@pulumi/pulumi/proto/engine_pb") as { LogRequest: new () => LogRequest };
-    const client = new services.EngineClient(address, grpc.credentials.createInsecure());
+    const client = new services.EngineClient(`${address.host}:${address.port}`, grpc.credentials.createInsecure());
     return { client, request: () => new messages.LogRequest() };
   } catch {
     return undefined;
@@ -49,8 +50,13 @@ export function tell(urn: string, text: string, kind: keyof typeof severity): vo
   latest.set(urn, text);
 }
 
-/** Nothing goes on there any more. */
-export const ended = (urn: string): boolean => latest.delete(urn);
+const onTheWay = new Set<Promise<void>>();
+
+/** Nothing goes on there any more, and all that was said of it has arrived. */
+export async function ended(urn: string): Promise<void> {
+  latest.delete(urn);
+  await Promise.all(onTheWay);
+}
 
 function sendLatest(urn: string): void {
   const text = latest.get(urn);
@@ -69,7 +75,13 @@ function send(urn: string, text: string, kind: keyof typeof severity): void {
   request.setMessage(text);
   request.setUrn(urn);
   request.setEphemeral(kind === "status");
-  engine.client.log(request, (error) => {
-    if (error) plainly();
+  const { client } = engine;
+  const arrived = new Promise<void>((resolve) => {
+    client.log(request, (error) => {
+      if (error) plainly();
+      onTheWay.delete(arrived);
+      resolve();
+    });
   });
+  onTheWay.add(arrived);
 }

@@ -36,7 +36,7 @@ systemctl is-active "$@" 2>/dev/null | while read -r v; do [ "$v" != active ] ||
 /** To be told before anything else under the same keys. */
 export const factLines = sh`
 for os in /etc/os-release /usr/lib/os-release; do [ ! -r $os ] || { while IFS= read -r v || [ -n "$v" ]; do printf '%s\n' "$v"; done <$os; break; }; done
-if [ -r /proc/sys/kernel/arch ]; then r arch /proc/sys/kernel/arch; else p arch "$(uname -m)"; fi; r kernel /proc/sys/kernel/osrelease
+p arch "$(uname -m)"; r kernel /proc/sys/kernel/osrelease
 r machineId /etc/machine-id; r bootId /proc/sys/kernel/random/boot_id; r init /proc/1/comm
 if [ -f /sys/fs/cgroup/cgroup.controllers ]; then p cgroup v2; else p cgroup v1; fi
 v=; [ ! -r /run/systemd/container ] || IFS= read -r v </run/systemd/container || :

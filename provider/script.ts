@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { bulks } from "./bulk";
 import { lib, libFor, libMark, libPath } from "./lib";
-import { Command, lines, quote, sh, word, type Secret } from "./shell";
+import { Command, lines, literal, quote, sh, word, type Secret } from "./shell";
 import { follows, keyOf, quick, type BulkKind, type Step } from "./step";
 
 /** Marks our lines in the output, so that nothing a command prints can be taken for one. */
@@ -14,7 +14,7 @@ export interface Work {
   readonly verify?: Verify;
 }
 
-/** What must be true after the change; tried every second until it holds or the time is over. */
+/** What must be true after the change; tried every second until it holds or the time is over, at least once. */
 export interface Verify {
   readonly title: string;
   readonly test: Command;
@@ -136,7 +136,7 @@ function changing(mark: string, holder: Holder, first: Command, ...body: readonl
 umask 022`;
   const keepLibrary = sh`have=; [ -f ${libPath} ] && IFS= read -r have <${libPath}
 if [ "$have" != ${libMark} ]; then
-printf '%s\n' ${quoted(lib)} >$K/lib.new && mv -f $K/lib.new ${libPath} || exit 1
+printf '%s\n' ${quoted(lib)} >$K/lib.new && mv -f $K/lib.new ${libPath} || { full_disk $K; exit 1; }
 fi`;
   return lines(head(mark, lines(lock, ...body)), first, lock, keepLibrary, ...body);
 }
@@ -161,10 +161,17 @@ interface Making {
 /** In a shell of its own, so that a time limit can end it with all its children. */
 const limited = (seconds: number, body: Command) =>
   // All of the library, in a millisecond: a part of it, sent along with every step, would be megabytes here with many hosts.
-  heredoc(sh`given_units=$learned_units timeout -k 10 ${seconds} /bin/sh -s 2>&1 9>&-`, lines(sh`. ${libPath}`, body));
+  lines(
+    heredoc(
+      sh`given_units=$learned_units timeout -k 10 ${seconds} /bin/sh -s 2>&1 9>&-`,
+      lines(sh`. ${libPath}`, body),
+    ),
+    // What systemd said before is old news now.
+    sh`code=$? learned_units=`,
+  );
 
-/** What only a dead disk can hold up needs no limit, which would not end it either. */
-const unlimited = (body: Command) => lines(sh`(`, body, sh`) </dev/null 2>&1 9>&-`);
+/** What hardly anything but a dead disk can hold up needs no limit, which would not end that either. */
+const unlimited = (body: Command) => lines(sh`(`, body, sh`) </dev/null 2>&1 9>&-; code=$?`);
 
 function makePiece(items: readonly Item[], { owner, shared, answers }: Making): Command {
   const seconds = Math.max(...items.map(({ step }) => step.timeout ?? 300));
@@ -183,9 +190,8 @@ ${step.make}
     sh`make_all ${plainPaths(items).join(" ")} ${made}`,
   );
   const quickly = items.every(({ step }) => groupOf(step) === quick && step.timeout === undefined);
-  // What systemd said before is old news once a unit, or anything else that takes time, has been made.
   return sh`${quickly ? unlimited(body) : limited(seconds, body)}
-code=$?${quickly ? nothing : sh` learned_units=`}; case $code in 0) ;; 1) full_disk $K; exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
+case $code in 0) ;; 1) full_disk $K; exit 1 ;; *) m fail ${items[0]?.s ?? 0} $code; exit 1 ;; esac`;
 }
 
 function recordPiece(step: Step, s: number, owner: string): Command {
@@ -266,11 +272,12 @@ export const longest = ({ seconds }: Verify): number => seconds + 5;
 
 /** Asks until it holds. */
 const verifyPiece = ({ test, seconds }: Verify) => sh`m begin verify
-( left=${seconds}
+( passed() { read -r now _ </proc/uptime && now=${literal("${now%.*}")}; }
+passed; end=$((now + ${seconds}))
 holds() {
 ${test}
 }
-until out=$(holds 2>&1); do left=$((left - 1)); [ $left -gt 0 ] || { printf '%s\n' "$out"; exit 1; }; sleep 1; done
+until out=$(holds 2>&1); do passed; [ "$now" -lt $end ] || { printf '%s\n' "$out"; exit 1; }; sleep 1; done
 ) 2>&1 9>&-
 [ $? = 0 ] || { m fail verify 1; exit 1; }`;
 

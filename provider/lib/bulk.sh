@@ -37,7 +37,7 @@ bulk_unit() { # COUNT NAME…: blocks in the order of the names, of those after 
   done
   [ $# -gt 0 ] || return 0
   # Kept for who else goes by one of them; the last for look_nofile.
-  learned_units=$(systemctl show -p Id,LoadState,UnitFileState,ActiveState,LimitNOFILE -- "$@" rescue.service) && printf '%s\n' "$learned_units"
+  learned_units=$(show_units "$@" rescue.service) && printf '%s\n' "$learned_units"
 }
 bulk_package() { # NAME…
   case $(manager) in

@@ -23,10 +23,10 @@ prepare_entry() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before t
     return
   fi
   top=$((top + 1)) new=$L/.new/$1
-  # Nothing may be changed that was not saved: `set -e` says nothing inside `||`, hence the chain.
+  # A look goes on over a full disk, the line after it does not. Nothing may be changed that was not saved: `set -e` says nothing inside `||`, hence the chain.
   (
     entry=$new
-    cd "$new" && "$4" >prior && "$5" && "$6" >undo && printf '%s' "$2" >id && printf '%s\n' "$top" >n && : >"owners/$3"
+    cd "$new" && "$4" >prior && echo >>prior && "$5" && "$6" >undo && printf '%s' "$2" >id && printf '%s\n' "$top" >n && : >"owners/$3"
   )
 }
 enter_prepared() { # all at once, as syncing costs more than what is synced
@@ -46,7 +46,7 @@ enter_prepared() { # all at once, as syncing costs more than what is synced
 make_all() { # PATHS(of them, that look_path may learn of together) NUMBER:KEYâ€¦: runs step_NUMBER of each, then tells what they left
   made_paths=$1 left=0
   shift
-  for path in $made_paths; do if [ ! -e "$path" ]; then fresh="$fresh $path"; fi; done
+  for path in $made_paths; do if [ ! -e "$path" ]; then unsynced="$unsynced $path"; fi; done
   # A time limit ends the step at work; what was made before it is told still.
   trap : TERM
   for step; do
@@ -62,7 +62,7 @@ make_all() { # PATHS(of them, that look_path may learn of together) NUMBER:KEYâ€
     left=$((left + 1))
   done
   # shellcheck disable=SC2086
-  sync_fresh $fresh || code=1
+  sync_new $unsynced || code=1
   read -r up rest </proc/uptime
   learned_units=
   # shellcheck disable=SC2086
@@ -168,11 +168,10 @@ leave() { # after a make: nothing of ours stays on a host that holds nothing of 
   for e in "$L"/*/owners; do [ -d "$e" ] && return 0; done
   tidy
 }
-take_lock() { # OWNER ABOUT WAIT: one changer per host; the lock dies with its holder
+take_lock() { # OWNER ABOUT WAIT: one changer per host; the lock dies with its holder. Nobody but root may hold it, hence the umask
   waited=
-  # Nobody but root may hold it.
   umask 077
-  exec 9>>/run/kubexm.lock || return 1
+  command exec 9>>/run/kubexm.lock || return 1
   if ! flock -n 9; then
     waited=yes
     read -r holder about </run/kubexm.lock || :

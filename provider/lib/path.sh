@@ -54,8 +54,8 @@ draft() { # PATH COMMAND…: → $tmp, what the command makes of the file, to be
   rm -f -- "$tmp"
   return 1
 }
-fresh= # paths where nothing was: what is put there is synced with what else is made, by sync_fresh
-sync_fresh() { # PATH…
+unsynced= # paths where nothing was: what is put there is synced with what else is made, by sync_new
+sync_new() { # PATH…
   for path; do
     shift
     if [ -f "$path" ]; then set -- "$@" "$path"; fi
@@ -63,7 +63,7 @@ sync_fresh() { # PATH…
   [ $# -eq 0 ] || sync -- "$@"
 }
 move() { # TMP PATH: rename over, or write into a file that is itself a mount (as in containers)
-  case " $fresh " in *" $2 "*) ;; *) flush "$1" || return 1 ;; esac
+  case " $unsynced " in *" $2 "*) ;; *) flush "$1" || return 1 ;; esac
   mv -fT -- "$1" "$2" 2>/dev/null && return
   if [ ! -L "$1" ] && grep -qsF " $2 " /proc/self/mounts; then
     cat -- "$1" >"$2" && chown --reference="$1" -- "$2" && chmod --reference="$1" -- "$2" && sync -- "$2" && rm -f -- "$1"
@@ -174,11 +174,12 @@ look_block() { # PATH BEGIN END
     before) kv block absent ;;
     several) kv block several ;;
     after) sum=$(printf %s "$body" | sha256sum) && kv block "${sum%% *}" ;;
-    *)
-      say "$1 has the line '$2' but no line '$3' after it; put it back or remove the rest of the block"
-      return 1
-      ;;
+    in) unended_block "$@" || return 1 ;;
   esac
+}
+unended_block() { # PATH BEGIN END: all that follows is the block's, or somebody else's
+  say "$1 has the line '$2' but no line '$3' after it; put it back or remove the rest of the block"
+  return 1
 }
 put_block() { # PATH BEGIN END CONTENT PLACE(top: a new one goes before all else)
   real "$1" && need_dir "${file%/*}" || return 1
@@ -196,13 +197,13 @@ draft_block() { # FILE BEGIN END BLOCK PLACE: → $tmp, the file with it, given 
     before) ;;
     after)
       printf '%s\n' "$4" >"$tmp.in" && sed "/^$2\$/,/^$3\$/{
-/^$2\$/r $tmp.in
+/^$3\$/r $tmp.in
 d
 }" "$1" >"$tmp"
       return
       ;;
-    # Several that were left behind.
-    *) sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp" || return 1 ;;
+    several) open='' && sed "/^$2\$/,/^$3\$/d" "$1" >"$tmp" || return 1 ;;
+    in) unended_block "$@" || return 1 ;;
   esac
   if [ "$5" = top ]; then { printf '%s\n' "$4" && cat -- "$tmp"; } >"$tmp.in" && cat -- "$tmp.in" >"$tmp"
   else { if [ -n "$open" ]; then echo; fi && printf '%s\n' "$4"; } >>"$tmp"; fi
@@ -217,7 +218,8 @@ undo_block() { # PATH BEGIN END
   set -- "$file" "$2" "$3"
   beside "$1"
   rm -f -- "$tmp" "$tmp.in"
-  [ -e "$1" ] && grep -qxF -- "$2" "$1" || return 0
+  read_block "$@" || return 1
+  case $inside in before) return 0 ;; in) unended_block "$@" || return 1 ;; esac
   draft "$1" sed "/^$2\$/,/^$3\$/d" || return 1
   # The newline before our block was ours too, unless other lines follow by now.
   if [ -f no-newline ] && [ -s "$tmp" ] && [ "$(tail -n 1 -- "$1")" = "$3" ]; then truncate -s -1 -- "$tmp" || return 1; fi

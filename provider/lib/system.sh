@@ -57,12 +57,10 @@ nofile_conf=/etc/systemd/system.conf.d/50-kubexm.conf
 look_nofile() { # LEAST: the most files a service may open
   if [ -d "$entry" ] && [ ! -e "$nofile_conf" ]; then kv nofile "until the next boot"; return; fi
   # A service that sets none for itself has what systemd lets one have.
-  case $learned_units in
-    *"Id=rescue.service${nl}LoadState=loaded$nl"*)
-      most=${learned_units##*LimitNOFILE=}
-      if is_enough "${most%%"$nl"*}" "$1"; then kv nofile enough; return; fi
-      ;;
-  esac
+  if learned_unit rescue.service; then
+    most=${shown#*"${nl}LimitNOFILE="}
+    case $shown in *"${nl}LoadState=loaded$nl"*) if is_enough "${most%%"$nl"*}" "$1"; then kv nofile enough; return; fi ;; esac
+  fi
   most=$(systemctl show -p DefaultLimitNOFILE) && most=${most#*=} || return 1
   if is_enough "$most" "$1"; then kv nofile enough; else kv nofile "$most"; fi
 }

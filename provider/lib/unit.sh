@@ -12,15 +12,19 @@ unit_is_active() { # SERVICE: as systemd said before, or says now
   if learned_unit "$1.service"; then case $shown in *"${nl}ActiveState=active$nl"*) ;; *) return 1 ;; esac
   else unit_may_be_active "$1" && systemctl is-active -q "$1"; fi
 }
-learn_units() { # NAME…: what systemd says of several, for those who are about to ask
-  learned_units=
-  [ $# -eq 0 ] || learned_units=$(systemctl show -p Id,LoadState,UnitFileState,ActiveState,NeedDaemonReload,ExecMainStartTimestampMonotonic -- "$@")
+show_units() { # NAME…: a block for each, with all that anybody here goes by
+  systemctl show -p Id,LoadState,UnitFileState,ActiveState,NeedDaemonReload,ExecMainStartTimestampMonotonic,LimitNOFILE -- "$@"
 }
-learned_unit() { # NAME → $shown: what systemd said of it before, if it did; not where the name is another's alias
-  case $nl$learned_units in
-    *"${nl}Id=$1$nl"*) shown=${learned_units#*"Id=$1$nl"} && shown=$nl${shown%%"$nl$nl"*}$nl ;;
-    *) return 1 ;;
-  esac
+learn_units() { # NAME…: for those who are about to ask
+  learned_units=
+  [ $# -eq 0 ] || learned_units=$(show_units "$@")
+}
+learned_unit() { # NAME → $shown: its block of what systemd said before, if it did; not where the name is another's alias
+  shown=$nl$learned_units$nl
+  case $shown in *"${nl}Id=$1$nl"*) ;; *) return 1 ;; esac
+  # What stands before the name in it, older systemd says first, newer last.
+  head=${shown%%"${nl}Id=$1$nl"*}$nl shown=${shown#*"${nl}Id=$1$nl"}
+  shown=$nl${head##*"$nl$nl"}${shown%%"$nl$nl"*}$nl
 }
 look_unit() { # NAME: states of the unit, and for which configuration it was last started by us
   learned_unit "$1" || shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState -- "$1")$nl || return 1
@@ -66,7 +70,7 @@ stays_up() { # NAME SECONDS
   done
 }
 set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) STEADY APPLIED KEYS(of what it is started with)…
-  learned_unit "$1" || { learn_units "$1" && shown=$nl$learned_units$nl; }
+  learned_unit "$1" || shown=$nl$(show_units "$1")$nl
   case $shown in *"${nl}NeedDaemonReload=yes$nl"* | *"${nl}LoadState=not-found$nl"*) : >"$L/reload" ;; esac
   # What systemd says of a unit file is what it last read.
   if [ -e "$L/reload" ]; then state=unknown; else state=${shown#*"${nl}UnitFileState="} && state=${state%%"$nl"*}; fi

@@ -1,7 +1,10 @@
 import { z } from "zod";
 
-/** A file of this machine: in a cluster file it may be named without its folder. */
-export const localPath = z.string().min(1);
+/**
+ * A file of this machine: in a cluster file it may be named without its folder. Such leaves are known by being this very schema, so
+ * what is said of one is said after `optional()`. States of earlier versions may hold an empty one.
+ */
+export const localPath = z.string();
 export const isHome = (path: string): boolean => path === "~" || path.startsWith("~/");
 
 const credentials = {

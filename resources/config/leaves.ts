@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { hasLogin } from "../../artifacts/sources";
+import { localPath } from "../../provider/ssh/spec";
 import { commaParts, parseCidr, parseIp } from "./ip";
 
 /** A string of a certain form. The examples serve the documents, the editor, and the advice in problems. */
@@ -52,6 +53,7 @@ export const absolutePath = form(
   "/data/kubexm",
   matches(/^(?!.*\/\.{1,2}(?:\/|$))(?:\/[^/\0\n]+)+$/),
 );
+export const localFile = localPath.min(1);
 export const url = form(
   "an http:// or https:// address",
   "https://mirror.example.com",

@@ -1,7 +1,20 @@
 import { z } from "zod";
-import { bastionSpec, hostSpec, localPath } from "../../provider/ssh/spec";
+import { bastionSpec, hostSpec } from "../../provider/ssh/spec";
 import { CHECKS } from "../preflight/names";
-import { address, dnsName, hostName, ip, ips, labels, no, registryName, registryUrl, taint, url } from "./leaves";
+import {
+  address,
+  dnsName,
+  hostName,
+  ip,
+  ips,
+  labels,
+  localFile,
+  no,
+  registryName,
+  registryUrl,
+  taint,
+  url,
+} from "./leaves";
 
 export const ROLES = ["etcd", "master", "worker", "registry", "loadbalancer"] as const;
 export type Role = (typeof ROLES)[number];
@@ -92,7 +105,7 @@ export const mirrors = z.strictObject({
             "Begin of the upstream addresses it stands for. Default: all; the upstream address without https:// follows url",
           ),
         ownChecksums: no("The mirror rebuilds the files: its own checksum files are believed, not the catalogue"),
-        caPath: localPath.optional().describe("CA certificate of the mirror, on this machine"),
+        caPath: localFile.optional().describe("CA certificate of the mirror, on this machine"),
       }),
     )
     .default([])
@@ -102,14 +115,14 @@ export const mirrors = z.strictObject({
       z.strictObject({
         registry: registryName.describe("Upstream registry it stands for, for example registry.k8s.io"),
         url: registryUrl.describe("Address of the mirror"),
-        caPath: localPath.optional().describe("CA certificate of the mirror, on this machine"),
+        caPath: localFile.optional().describe("CA certificate of the mirror, on this machine"),
         skipTLSVerify: no("Do not check the mirror's certificate"),
       }),
     )
     .default([])
     .describe("Where images are pulled from, in this order, before upstream"),
   imageArchives: z
-    .array(localPath)
+    .array(localFile)
     .default([])
     .describe("Archives on this machine, of docker save or ctr images export --local; what they hold is not pulled"),
 });

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { localPath } from "../../provider/ssh/spec";
 import {
   absolutePath,
   argument,
@@ -8,6 +7,7 @@ import {
   dnsName,
   featureGate,
   kubernetesVersion,
+  localFile,
   no,
   oneOrMore,
   passthrough,
@@ -113,9 +113,9 @@ export const etcd = z.strictObject({
         .array(url.describe("Address of a member, with its port"))
         .min(1)
         .describe("Addresses of the members"),
-      caFile: localPath.optional().describe("CA certificate, on this machine; absent without TLS"),
-      certFile: localPath.optional().describe("Client certificate, on this machine"),
-      keyFile: localPath.optional().describe("Key of the client certificate, on this machine"),
+      caFile: localFile.optional().describe("CA certificate, on this machine; absent without TLS"),
+      certFile: localFile.optional().describe("Client certificate, on this machine"),
+      keyFile: localFile.optional().describe("Key of the client certificate, on this machine"),
     })
     .optional()
     .describe("An etcd of your own, for type external"),

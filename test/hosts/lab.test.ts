@@ -219,6 +219,10 @@ describe("labs", () => {
         ["running"],
       );
       assert.equal((await readFile(kept.lab.knownHostsPath, "utf8")).split("\n").length, 2);
+      await labSweep(`${cwd}-other`);
+      assert.ok(await labStatus(KEPT, cwd));
+      await labSweep(cwd);
+      assert.equal(await labStatus(KEPT, cwd), undefined);
     } finally {
       await labDown(KEPT, cwd);
       await rm(cwd, { recursive: true, force: true });

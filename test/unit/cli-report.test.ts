@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PulumiVerb } from "../../cli/flags.js";
 import { hasSecret, plainMessage, report } from "../../cli/report.js";
-import { type Counts, isUnseen, noCounts, summary } from "../../cli/words.js";
+import { type Counts, isUnseen, noCounts, onlyLooked, summary } from "../../cli/words.js";
 
 type Properties = Record<string, unknown>;
 interface Step {
@@ -273,6 +273,24 @@ for (const { what, verb = "up", plan = false, events, lines, counts, problems = 
   test(`told: ${what}`, () => {
     assert.deepEqual(told(verb, plan, events), { lines, counts, problems, outputs: {} });
   });
+
+test("a run that failed at looks alone is told from one that failed at a change", () => {
+  const after = (events: readonly EngineEvent[]) => {
+    const screen = { print: () => undefined, live: () => undefined, end: () => undefined };
+    const view = report({ verb: "up", plan: false, screen, log: () => undefined });
+    for (const one of events) view.event(one);
+    const { counts, failedLooks } = view.end();
+    return onlyLooked(counts, failedLooks);
+  };
+  const look = failedLooks(["c", away("m1")]);
+  const same = both({ op: "same", name: "s", was: {}, is: {} });
+  const change = { op: "update", name: "d", was: {}, is: {} };
+  assert.equal(after([...same, ...look]), true);
+  assert.equal(after(same), false);
+  assert.equal(after([...look, begin(change), fail(change)]), false);
+  assert.equal(after([...same, begin(change), fail(change)]), false);
+  assert.equal(after([...look, ...both({ op: "create", name: "e", is: {} })]), false);
+});
 
 test("the log of the run has every error in full", () => {
   const failed: unknown[] = [];

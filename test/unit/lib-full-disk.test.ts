@@ -51,6 +51,18 @@ const rows: readonly Row[] = [
     then: BLOCK + HOSTS,
   },
   {
+    name: "a block that changes, where the end of an earlier one is lost",
+    given: { "etc/it": `${BEGIN}\nold\n${BEGIN}\nolder\n${END}\n${HOSTS}` },
+    call: `${calls("put_block")} "192.0.2.1 n1$nl"`,
+    then: BLOCK + HOSTS,
+  },
+  {
+    name: "a block in place of several that were left behind, the last without an end of line",
+    given: { "etc/it": `${HOSTS}${BEGIN}\na\n${END}\n${BEGIN}\nb\n${END}` },
+    call: `${calls("put_block")} "192.0.2.1 n1$nl"`,
+    then: HOSTS + BLOCK,
+  },
+  {
     name: "swap off",
     given: { "etc/it": "/dev/a none swap sw 0 0\n" },
     call: "set_swap_off",
@@ -129,6 +141,24 @@ for (const shell of ["dash", "bash"])
       assert.deepEqual(list("etc"), ["it"]);
       assert.match(run(shell, 'keep_beside "$ROOT/etc/it"; exit 0').stdout, /its original is/);
       assert.deepEqual(list("etc"), ["it", "it.before-kubexm"]);
+    });
+    test("what a block may be that has no end is nobody's to take away", () => {
+      const given = { "etc/it": `${HOSTS}${BEGIN}\n192.0.2.1 n1\nprecious\n` };
+      for (const call of [`${calls("put_block")} new`, calls("undo_block")]) {
+        const { run, read } = host(given);
+        const { status, stderr } = run(shell, "set -e", call);
+        assert.notEqual(status, 0);
+        assert.match(stderr, /but no line '# END kx' after it; put it back/);
+        assert.equal(read("etc/it"), given["etc/it"]);
+      }
+    });
+    test("a state that cannot be noted is not built upon", () => {
+      const { run } = host({});
+      const prepare = "begin_entries k1 && prepare_entry k1 thing Owner look look_nothing undo";
+      const script = `look() { kv enabled yes; :; }; look_nothing() { :; }; undo() { :; }`;
+      assert.notEqual(run(shell, script, `${FULL}; ${prepare}`).status, 0);
+      const { status, stderr } = run(shell, script, prepare);
+      assert.equal(status, 0, stderr);
     });
     test("the list of folders that are ours stays", () => {
       const { run, read } = host({ "ledger/dirs": "/nowhere\n/etc\n" });

@@ -50,6 +50,27 @@ describe("what was saved is on the disk before anything is changed", () => {
       for (const file of ["", "/prior", "/undo", "/n", "/id", ...files.map((file) => `/${file}`)])
         assert.ok(synced.includes(`ledger/.new/k1${file}`), `${file} of ${synced.join(" ")}`);
     });
+  test("new files by one call before they are told, others each before it goes in place", () => {
+    const { run, said } = host({ "etc/old": "theirs\n", "ledger/k1/id": "", "ledger/k2/id": "", "ledger/k3/id": "" });
+    const names = ["new", "old", "newer"];
+    const steps = names.map(
+      (name, i) =>
+        `step_${i}() { put_file "$ROOT/etc/${name}" 0644 root:root printf x; }; look_${i}() { echo "told $entry" >>"$ROOT/said"; }`,
+    );
+    const paths = names.map((name) => `$ROOT/etc/${name}`).join(" ");
+    ok(run("dash", ...steps, `make_all "${paths}" 0:k1 1:k2 2:k3`));
+    assert.deepEqual(
+      said().map((line) => line.replace(/^mv .* /, "mv ")),
+      [
+        "mv etc/new",
+        "sync -- etc/.kubexm-old",
+        "mv etc/old",
+        "mv etc/newer",
+        "sync -- etc/new etc/newer",
+        ...["told ledger/k1", "told ledger/k2", "told ledger/k3"],
+      ],
+    );
+  });
   test("one call for all files of all entries", () => {
     const { run, said } = host({ "etc/it": "theirs\n" });
     ok(

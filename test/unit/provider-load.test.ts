@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,6 +23,23 @@ test("the provider process does without Pulumi's SDK, templates and diffs until 
   for (const name of ["kubexm", "ssh2", "zod"]) assert.ok(loaded.includes(name), `${name} is loaded`);
   for (const name of ["@pulumi/pulumi", "@grpc/grpc-js", "handlebars", "diff"])
     assert.ok(!loaded.includes(name), `${name} is loaded`);
+});
+
+test("a provider whose engine was killed ends by itself", async () => {
+  const engine = createServer().listen(0, "127.0.0.1");
+  await once(engine, "listening");
+  const { port } = engine.address() as AddressInfo;
+  const script = "require(process.argv[1]); setInterval(() => {}, 1000)";
+  const child = spawn(process.execPath, ["-e", script, provider, `127.0.0.1:${port}`], { stdio: "ignore" });
+  try {
+    const [socket] = (await once(engine, "connection")) as [Socket];
+    assert.equal(child.exitCode, null);
+    socket.destroy();
+    engine.close();
+    assert.deepEqual(await once(child, "exit", { signal: AbortSignal.timeout(60_000) }), [0, null]);
+  } finally {
+    child.kill("SIGKILL");
+  }
 });
 
 test("all kinds of one process are one run to a host, so that its looks do not wait for its own changes", async () => {
