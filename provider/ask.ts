@@ -1,4 +1,4 @@
-import { RemoteError, isUnreachable } from "./errors";
+import { RemoteError, isUnreachable, textOf } from "./errors";
 import { Secret, lines, sh, type Command } from "./shell";
 import type { HostSpec } from "./ssh/spec";
 import type { Remote } from "./ssh/remote";
@@ -36,8 +36,6 @@ const partsOf = (text: string): string[] =>
     return value.length < SHORTEST ? [] : [value];
   });
 
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
-
 async function askOne(connect: Connect, spec: HostSpec, { title, run, timeout = 300 }: Ask) {
   const remote = await connect(spec);
   const { stdout } = await remote.run(run, { title, timeout });
@@ -74,7 +72,7 @@ export async function ask(request: Ask, connect: Connect): Promise<Answer> {
   const base = first.error instanceof RemoteError ? first.error.failure : { host: first.host, reason: "exit" as const };
   throw new RemoteError(`${request.title}: no host could answer`, {
     ...base,
-    stderr: failures.map(({ error }) => messageOf(error)).join("\n"),
+    stderr: failures.map(({ error }) => textOf(error)).join("\n"),
     advice: `Mend one of these hosts, or take those that are gone for good out of cluster.yaml, and run again with KUBEXM_FORGET=${failures.map(({ host }) => host).join(",")}.`,
   });
 }

@@ -1,3 +1,4 @@
+import { textOf } from "./errors";
 import { definitionOf } from "./definition";
 import { lookAt, nameOf, type Inputs, type World } from "./lifecycle";
 import type { Drift } from "./step";
@@ -41,7 +42,7 @@ export async function lookForDrift(stored: readonly Stored[], world: World): Pro
       });
       return { host, drift };
     } catch (error) {
-      return { host, drift: [], why: error instanceof Error ? error.message : String(error) };
+      return { host, drift: [], why: textOf(error) };
     }
   });
   const results = await Promise.all(looks);

@@ -4,7 +4,7 @@ import PQueue from "p-queue";
 import { ask } from "./ask";
 import { bulks } from "./bulk";
 import { change, logged, type Context } from "./change";
-import { RemoteError, UserError } from "./errors";
+import { RemoteError, UserError, textOf } from "./errors";
 import {
   addWord,
   bulkNames,
@@ -22,7 +22,6 @@ import {
   type Work,
 } from "./script";
 import { lines, type Secret } from "./shell";
-import { textOf } from "./ssh/failure";
 import type { Remote } from "./ssh/remote";
 import { differences, drift, follows, keyOf, reasonOf, type Drift, type State, type Step } from "./step";
 
@@ -199,13 +198,13 @@ export interface Applied {
   readonly notes: readonly string[];
 }
 
-/** What other hosts lend is given back in any case. */
-async function withAnswers<T>(
+/** What other hosts lend is given back in any case; that it could not be is no reason to fail, but to be known. */
+async function withAnswers(
   seen: LookResult,
   make: readonly number[],
   ctx: Context,
-  use: (answers: Changes["answers"]) => Promise<T>,
-): Promise<T> {
+  use: (answers: Changes["answers"]) => Promise<Applied | undefined>,
+): Promise<Applied | undefined> {
   const asking = make.flatMap((s) => {
     const { step, found } = seen.looked[s] ?? {};
     return step?.ask && found ? [{ s, request: step.ask(found) }] : [];
@@ -216,11 +215,11 @@ async function withAnswers<T>(
       return { s, ...(await ask(request, ctx.connect)) };
     }),
   );
-  try {
-    return await use(new Map(answers.map(({ s, text }) => [s, text])));
-  } finally {
-    await Promise.all(answers.map(({ done }) => done().catch((error: unknown) => ctx.tell(String(error)))));
-  }
+  const notes: string[] = [];
+  const giveBack = () =>
+    Promise.all(answers.map(({ done }) => done().catch((error: unknown) => void notes.push(textOf(error)))));
+  const used = await use(new Map(answers.map(({ s, text }) => [s, text]))).finally(giveBack);
+  return used && { ...used, notes: [...used.notes, ...notes] };
 }
 
 /** What differs, and what goes by it. */

@@ -76,3 +76,6 @@ function describe(summary: string, f: RemoteFailure): string {
     .filter((line): line is string => typeof line === "string")
     .join("\n");
 }
+
+/** The message of whatever was thrown. */
+export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -18,7 +18,7 @@ import {
 import type { Definition, FixedWhere } from "./definition";
 import type { Context } from "./change";
 import { apply, applyKnown, driftOf, revert, type KnownChanges, type LookResult } from "./engine";
-import { ArgumentError, RemoteError, UserError, isUnreachable, type RemoteReason } from "./errors";
+import { ArgumentError, RemoteError, UserError, isUnreachable, type RemoteReason, textOf } from "./errors";
 import { factsOf, otherFacts, unknownFacts, withOs, type Facts } from "./facts";
 import { runLog } from "./log";
 import { linesOf, lookTogether } from "./looks";
@@ -253,7 +253,7 @@ async function converge(
     const cause = error instanceof Error ? error : new Error(String(error));
     if (!rollbackOnFailure || olds !== undefined) throw halfMade(definition, inputs, olds, facts, cause);
     await revert(remote, work.owner, false, ctx).catch((second: unknown) => {
-      const also = second instanceof Error ? second.message : String(second);
+      const also = textOf(second);
       const both = new Error(`${cause.message}\n  it could not be taken back either: ${also}`, { cause });
       throw halfMade(definition, inputs, olds, facts, both);
     });

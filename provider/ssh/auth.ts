@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { BaseAgent, createAgent, utils, type AnyAuthMethod, type AuthenticationType, type ParsedKey } from "ssh2";
+import { textOf } from "../errors";
 import type { RemoteError } from "../errors";
-import { codeOf, endpoint, failure, textOf } from "./failure";
+import { codeOf, endpoint, failure } from "./failure";
 import { inTime } from "./in-time";
 import type { Target } from "./target";
 

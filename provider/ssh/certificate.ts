@@ -1,4 +1,5 @@
 import { createPublicKey, verify, type JsonWebKey, type KeyObject } from "node:crypto";
+import { textOf } from "../errors";
 import { fingerprint, keyType, type HostEntries } from "./known-hosts";
 
 /** Host certificates that are asked for. That with SHA-1 signatures, ssh-rsa-cert-v01@openssh.com, is not. */
@@ -185,6 +186,6 @@ export function certificateProblem(blob: Buffer, host: HostEntries, address: str
   try {
     return firstProblem(parseCertificate(blob), host, address, now);
   } catch (error) {
-    return `it cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    return `it cannot be read: ${textOf(error)}`;
   }
 }

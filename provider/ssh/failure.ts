@@ -11,10 +11,6 @@ export function failure(
   return new RemoteError(summary, { host, reason, ...more }, cause === undefined ? undefined : { cause });
 }
 
-export function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 export function codeOf(error: unknown): string {
   return typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";
 }

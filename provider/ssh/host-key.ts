@@ -1,9 +1,9 @@
 import { appendFileSync, closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync, readSync } from "node:fs";
 import { dirname } from "node:path";
-import { UserError, type RemoteError } from "../errors";
+import { UserError, type RemoteError, textOf } from "../errors";
 import { quote } from "../shell";
 import { CERTIFICATE_ALGORITHMS, certificateProblem, isCertificate } from "./certificate";
-import { endpoint, failure, textOf } from "./failure";
+import { endpoint, failure } from "./failure";
 import {
   entriesFor,
   fingerprint,

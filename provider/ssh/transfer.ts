@@ -5,10 +5,10 @@ import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
 import PQueue from "p-queue";
 import type { ClientChannel } from "ssh2";
-import { RemoteError, UserError } from "../errors";
+import { RemoteError, UserError, textOf } from "../errors";
 import { literal, sh, type Command } from "../shell";
 import { judged, knowElevation, perform, run, SHELL_SETUP, type Job, type Seat } from "./exec";
-import { failure, textOf } from "./failure";
+import { failure } from "./failure";
 import { roundTrip } from "./link";
 import type { Upload } from "./remote";
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ArgumentError } from "../errors";
+import { ArgumentError, textOf } from "../errors";
 import { later } from "../later";
 import { Secret } from "../shell";
 import type { Step } from "../step";
@@ -19,7 +19,7 @@ export function render(name: string, data: object): string {
   try {
     return template(data);
   } catch (error) {
-    throw new ArgumentError(`templates/${name}.hbs`, error instanceof Error ? error.message : String(error));
+    throw new ArgumentError(`templates/${name}.hbs`, textOf(error));
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { localPath, sha256Of } from "../../artifacts";
-import { UserError } from "../../provider/errors";
+import { UserError, textOf } from "../../provider/errors";
 import type { ImageArchive } from "../images";
 
 const dockerManifest = z.array(z.object({ RepoTags: z.array(z.string()).nullish() }));
@@ -45,7 +45,7 @@ async function namesIn(path: string): Promise<string[]> {
 async function read(written: string): Promise<ImageArchive> {
   const path = localPath(written);
   const [images, sha256] = await Promise.all([namesIn(path), sha256Of(path)]).catch((error: unknown) => {
-    throw what(written, `cannot be read (${error instanceof Error ? error.message : String(error)})`);
+    throw what(written, `cannot be read (${textOf(error)})`);
   });
   if (images.length === 0) throw what(written, "names no image");
   return { path, sha256, images };

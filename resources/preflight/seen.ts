@@ -1,3 +1,4 @@
+import { textOf } from "../../provider/errors";
 import { osProfile, type OsProfile } from "../../provider/os";
 
 export interface Socket {
@@ -94,7 +95,7 @@ function osOf(text: string): OsProfile | string {
   try {
     return osProfile(text);
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return textOf(error);
   }
 }
 
