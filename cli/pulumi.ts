@@ -183,8 +183,12 @@ export async function runPulumi(verb: PulumiVerb, args: PulumiArguments, job: Jo
     if (!json) console.log(summary(verb, plan, counts, Date.now() - since, stopped ? "stopped" : "failed"));
     if (stopped) say("stopped; the next run goes on from here");
     else if (verb === "up" && onlyLooked(counts, failedLooks))
-      say("nothing was changed: a look failed. Without --refresh, up goes on with the hosts that answer");
+      say(
+        "nothing was changed, as a look failed: up without --refresh makes what is to be made without looks before it",
+      );
     else if (counts.failed > 0 && !plan) say(`the same command again goes on from here; log: ${log}`);
+    if (!stopped && verb === "destroy" && options["continueOnError"] !== true)
+      say("what was not tried is there still: --continue-on-error gives back all that does not wait for what failed");
     return EXIT[stopped ?? "failed"];
   } finally {
     if (journal) endJournal(home.journal, stateFile(home.state, PROJECT.name, stack), backend.env);

@@ -73,6 +73,10 @@ export async function configCommand(argv: readonly string[]): Promise<number> {
     console.log(HELP);
     return 0;
   }
+  const [verb, ...words] = rest.filter((word) => !/^-/.test(word));
+  // Pulumi would take an empty input for the value, and put it openly in the place of a secret.
+  if (verb === "set" && words.length < 2 && !rest.includes("--secret"))
+    throw new UsageError("kubexm config set: write --secret before the name, and it is asked for, or a value after it");
   const { bin, home, backend, version, stack } = await place(await nameIn(file), file);
   await engine(bin, version, () => false).run(["stack", "select", "--stack", stack], home.work, backend.env);
   // A secret comes from the terminal or a pipe, and stands in no list of processes.

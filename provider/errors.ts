@@ -77,5 +77,11 @@ function describe(summary: string, f: RemoteFailure): string {
     .join("\n");
 }
 
+const login: readonly RemoteReason[] = ["auth", "hostkey", "sudo"];
+
+/** The host answers, and does not let us in. */
+export const isOfLogin = (error: unknown): error is RemoteError =>
+  error instanceof RemoteError && login.includes(error.failure.reason);
+
 /** The message of whatever was thrown. */
 export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

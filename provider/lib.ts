@@ -12,10 +12,10 @@ const text = readdirSync(folder)
   .map((name) => readFileSync(join(folder, name), "utf8"))
   .join("\n");
 
-/** First line of the library, so that a host can tell whether its copy is this one. */
-export const libMark = `# kubexm ${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
+/** What the library says of itself with its last line, so that a host can tell whether its copy is this one, and whole. */
+export const libMark = createHash("sha256").update(text).digest("hex").slice(0, 16);
 
-export const lib = new Command([libMark, text].join("\n"), "# the library of kubexm");
+export const lib = new Command(`${text}\nlib_end=${libMark}`, "# the library of kubexm");
 
 /** The functions by name, and what stands between them. A function begins and ends at the left margin. */
 const functions = new Map<string, string>();

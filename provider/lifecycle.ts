@@ -18,7 +18,7 @@ import {
 import type { Definition, FixedWhere } from "./definition";
 import type { Context } from "./change";
 import { apply, applyKnown, driftOf, revert, type KnownChanges, type LookResult } from "./engine";
-import { ArgumentError, RemoteError, UserError, isUnreachable, type RemoteReason, textOf } from "./errors";
+import { ArgumentError, RemoteError, UserError, isOfLogin, isUnreachable, textOf } from "./errors";
 import { factsOf, otherFacts, unknownFacts, withOs, type Facts } from "./facts";
 import { runLog } from "./log";
 import { linesOf, lookTogether } from "./looks";
@@ -311,6 +311,18 @@ export async function create(
   return { id: idOf(definition.kind, inputs), outs };
 }
 
+/** A way onto the host that does not work must not take the place of one that does: drift and destroy go by it. */
+async function proveLogin(definition: Definition, world: World, olds: Inputs, news: Inputs): Promise<void> {
+  if (isDeepStrictEqual(olds["host"], news["host"])) return;
+  const remote = await world.connect(parse(definition, news).common.host).catch(notOfLogin);
+  await remote?.run(sh`:`, { title: "log in" }).catch(notOfLogin);
+}
+
+/** Whether it is right cannot be told of a host that is away. */
+function notOfLogin(error: unknown): undefined {
+  if (isOfLogin(error)) throw error;
+}
+
 export async function update(
   definition: Definition,
   world: World,
@@ -329,6 +341,7 @@ export async function update(
   const facts = storedFacts(olds);
   const changes = settled && !forced ? differenceOf(definition, inputsIn(olds), news, facts) : "unknown";
   if (changes === "nothing") {
+    await proveLogin(definition, world, olds, news);
     const kept = Object.entries(olds).filter(([key]) => key === "facts" || key === "revealed");
     return { outs: { ...Object.fromEntries(kept), ...news, schema: schemaVersion, drift: [] } };
   }
@@ -354,11 +367,9 @@ const answers = (world: World, host: HostSpec): Promise<boolean> =>
     () => false,
   );
 
-const LOGIN: readonly RemoteReason[] = ["auth", "hostkey", "sudo"];
-
 /** What is looked at or taken back is reached as the state says, not as the arguments of today do. */
 function ofState(error: unknown): unknown {
-  if (!(error instanceof RemoteError) || !LOGIN.includes(error.failure.reason)) return error;
+  if (!isOfLogin(error)) return error;
   const { advice = "" } = error.failure;
   return new RemoteError(error.summary, {
     ...error.failure,

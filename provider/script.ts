@@ -134,7 +134,7 @@ function changing(mark: string, holder: Holder, first: Command, ...body: readonl
   const lock = sh`take_lock ${holder.id} ${`(${holder.run}, ${holder.component})`} ${holder.patience} || exit $?
 [ -d $L ] || mkdir -p $L || exit 1
 umask 022`;
-  const keepLibrary = sh`have=; [ -f ${libPath} ] && IFS= read -r have <${libPath}
+  const keepLibrary = sh`have=$({ lib_end=; . ${libPath}; printf %s "$lib_end"; } 2>/dev/null)
 if [ "$have" != ${libMark} ]; then
 printf '%s\n' ${quoted(lib)} >$K/lib.new && mv -f $K/lib.new ${libPath} || { full_disk $K; exit 1; }
 fi`;

@@ -178,7 +178,7 @@ look_block() { # PATH BEGIN END
   esac
 }
 unended_block() { # PATH BEGIN END: all that follows is the block's, or somebody else's
-  say "$1 has the line '$2' but no line '$3' after it; put it back or remove the rest of the block"
+  say "$1 has the line '$2' but no line '$3' after it: write that below the last line of the block, or take out all from '$2' to there"
   return 1
 }
 put_block() { # PATH BEGIN END CONTENT PLACE(top: a new one goes before all else)

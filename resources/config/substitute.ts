@@ -86,6 +86,9 @@ export function substitute(tree: unknown, sources: Sources): Substituted {
       else return found;
       return place;
     });
+    const [almost] = /\$\{(?!env:|config:)(env|config):[^}]*\}/i.exec(filled) ?? [];
+    if (almost !== undefined)
+      fault(`is taken as it stands: write ${almost.replace(/^\$\{\w+/, (kind) => kind.toLowerCase())}`);
     if (filled === text) return text;
     shownAs.set(placeKey(path), value);
     return typed(path, filled);

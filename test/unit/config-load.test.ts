@@ -150,6 +150,12 @@ test("values come from the environment and the stack's configuration", () => {
   assert.equal(missing.length, 3, missing.join("\n"));
 });
 
+test("a place for a value that is written otherwise is no password", () => {
+  const [problem, ...more] = said(small.replace("192.0.2.1 }", '192.0.2.1, password: "${ENV:PASS}" }'));
+  assert.match(problem ?? "", /password: .*: is taken as it stands: write \$\{env:PASS\}$/);
+  assert.deepEqual(more, []);
+});
+
 test("a secret value stands only where the state keeps it encrypted", () => {
   const sources = { config: { p: "hush", a: "192.0.2.7" }, secrets: ["p"] };
   const good = small.replace("192.0.2.1 }", '"${config:a}", password: "${config:p}" }');

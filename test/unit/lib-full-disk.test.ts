@@ -148,7 +148,7 @@ for (const shell of ["dash", "bash"])
         const { run, read } = host(given);
         const { status, stderr } = run(shell, "set -e", call);
         assert.notEqual(status, 0);
-        assert.match(stderr, /but no line '# END kx' after it; put it back/);
+        assert.match(stderr, /but no line '# END kx' after it: write that below/);
         assert.equal(read("etc/it"), given["etc/it"]);
       }
     });

@@ -158,44 +158,6 @@ describe("wanted again after a run was killed that was taking it back", () => {
   });
 });
 
-describe("an update that has no say on the host does not connect", () => {
-  const base = inputsFor({ folder: "/f", names: ["a"] });
-  const settled: Inputs = { ...base, schema: schemaVersion, drift: [] };
-  const rows: readonly [string, Inputs][] = [
-    ["password", { ...base, host: { ...base.host, password: "new" } }],
-    ["private key", { ...base, host: { ...base.host, privateKeyPath: "~/.ssh/other", passphrase: "x" } }],
-    ["sudo password", { ...base, host: { ...base.host, sudoPassword: "new" } }],
-    ["host key and how it is checked", { ...base, host: { ...base.host, hostKeyChecking: "accept-new" } }],
-    ["way and user", { ...base, host: { ...base.host, user: "ops", port: 2222, bastions: [{ address: "b" }] } }],
-    ["urn", { ...base, resource: { ...base.resource, urn: "urn:pulumi:s::p::Other$Thing::one" } }],
-    ["forget", { ...base, forget: true }],
-    ["retain", { ...base, retain: true }],
-    ["rollbackOnFailure", { ...base, rollbackOnFailure: true }],
-    ["loader", { ...base, __provider: "exports.handler=another" }],
-  ];
-  for (const [name, news] of rows)
-    test(name, async () => {
-      const { world, count } = fakeWorld(never);
-      const { outs } = await update(thing, world, settled, news);
-      assert.equal(count.connects, 0);
-      assert.deepEqual(outs, { ...news, schema: schemaVersion, drift: [] });
-    });
-  const touching: readonly [string, Inputs, Inputs][] = [
-    ["an argument", settled, { ...base, names: ["a", "b"] }],
-    ["the address", settled, { ...base, host: { ...base.host, address: "192.0.2.2" } }],
-    ["drift", { ...settled, drift: [{ step: "a", want: "x", found: "y" }] }, base],
-    ["a half-made create", { ...settled, incomplete: true }, base],
-    ["an older shape", { ...settled, schema: 0 }, base],
-    ["nothing new, as after a killed run", settled, base],
-  ];
-  for (const [name, olds, news] of touching)
-    test(`but it does for ${name}`, async () => {
-      const { world, count } = fakeWorld(never);
-      await assert.rejects(update(thing, world, olds, news), /nobody may connect/);
-      assert.equal(count.connects, 1);
-    });
-});
-
 describe("failures", () => {
   const broken = () => wanting(["a", "b", "c"], { broken: "b", secret: "s3cret-canary" });
   test("a create that fails half way is stored so that it goes on and can be reverted", async () => {

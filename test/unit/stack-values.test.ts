@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, test } from "node:test";
-import { clusterOf, fileAndRest, valuesOf } from "../../cli/stack-config";
+import { clusterOf, configCommand, fileAndRest, valuesOf } from "../../cli/stack-config";
 import { loadCluster } from "../../resources/modules/cluster-file";
 
 const folder = mkdtempSync(join(tmpdir(), "kubexm-values-"));
@@ -87,4 +87,9 @@ test("kubexm config: the file is named anywhere, all else is Pulumi's", () => {
   for (const [argv, file, rest] of rows) assert.deepEqual(fileAndRest(argv), { file, rest }, argv.join(" "));
   for (const argv of [["get", "a", "-f"], ["--file="]])
     assert.throws(() => fileAndRest(argv), /needs a cluster file after it/, argv.join(" "));
+});
+
+test("a name without a value, and not said to be a secret, is refused before anything is asked", async () => {
+  for (const words of [["set", "pass"], ["set", "--plaintext", "pass", "-f", "other.yaml"], ["set"]])
+    await assert.rejects(configCommand(words), /write --secret before the name/);
 });
