@@ -86,9 +86,10 @@ export function substitute(tree: unknown, sources: Sources): Substituted {
       else return found;
       return place;
     });
-    const [almost] = /\$\{(?!env:|config:)(env|config):[^}]*\}/i.exec(filled) ?? [];
-    if (almost !== undefined)
-      fault(`is taken as it stands: write ${almost.replace(/^\$\{\w+/, (kind) => kind.toLowerCase())}`);
+    for (const [, kind = "", name = ""] of text.matchAll(/\$\{(\w+):([^}]*)\}/g)) {
+      const meant = kind.toLowerCase();
+      if (meant !== kind && meant in HOW) fault(`is taken as it stands; write \${${meant}:${name}}`);
+    }
     if (filled === text) return text;
     shownAs.set(placeKey(path), value);
     return typed(path, filled);

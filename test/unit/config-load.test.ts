@@ -152,7 +152,7 @@ test("values come from the environment and the stack's configuration", () => {
 
 test("a place for a value that is written otherwise is no password", () => {
   const [problem, ...more] = said(small.replace("192.0.2.1 }", '192.0.2.1, password: "${ENV:PASS}" }'));
-  assert.match(problem ?? "", /password: .*: is taken as it stands: write \$\{env:PASS\}$/);
+  assert.match(problem ?? "", /password: .*: is taken as it stands; write \$\{env:PASS\}$/);
   assert.deepEqual(more, []);
 });
 
