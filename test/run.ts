@@ -198,7 +198,7 @@ async function inOwnFolder(test: (folder: string) => Promise<Tally>): Promise<Ta
   // As /tmp, for those who look whether everybody may read what is in it.
   chmodSync(folder, 0o755);
   process.env["TMPDIR"] = folder;
-  return test(folder).finally(() => rmSync(folder, { recursive: true, force: true }));
+  return test(folder).finally(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 }
 
 async function main(folder: string, tierName: string | undefined, pattern: string | undefined): Promise<Tally> {

@@ -23,7 +23,8 @@ prepare_entry() { # KEY ID OWNER LOOK SAVE UNDO (three function names): before t
     return
   fi
   top=$((top + 1)) new=$L/.new/$1
-  # A look goes on over a full disk, the line after it does not. Nothing may be changed that was not saved: `set -e` says nothing inside `||`, hence the chain.
+  # Nothing may be changed that was not saved: `set -e` says nothing inside `||`, hence the chain. A look may end well on a full
+  # disk, the empty line after it does not.
   (
     entry=$new
     cd "$new" && "$4" >prior && echo >>prior && "$5" && "$6" >undo && printf '%s' "$2" >id && printf '%s\n' "$top" >n && : >"owners/$3"

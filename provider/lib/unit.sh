@@ -26,8 +26,11 @@ learned_unit() { # NAME → $shown: its block of what systemd said before, if it
   head=${shown%%"${nl}Id=$1$nl"*}$nl shown=${shown#*"${nl}Id=$1$nl"}
   shown=$nl${head##*"$nl$nl"}${shown%%"$nl$nl"*}$nl
 }
+shown_unit() { # NAME → $shown: as said before, or now
+  learned_unit "$1" || shown=$nl$(show_units "$1")$nl
+}
 look_unit() { # NAME: states of the unit, and for which configuration it was last started by us
-  learned_unit "$1" || shown=$nl$(systemctl show -p LoadState,UnitFileState,ActiveState -- "$1")$nl || return 1
+  shown_unit "$1" || return 1
   case $shown in
     *"${nl}LoadState=not-found$nl"*) kv enabled absent && kv running no ;;
     *"${nl}LoadState=masked$nl"*) kv enabled masked && kv running no ;;
@@ -70,7 +73,7 @@ stays_up() { # NAME SECONDS
   done
 }
 set_unit() { # NAME ENABLED RUNNING CHANGE(restart|reload) STEADY APPLIED KEYS(of what it is started with)…
-  learned_unit "$1" || shown=$nl$(show_units "$1")$nl
+  shown_unit "$1"
   case $shown in *"${nl}NeedDaemonReload=yes$nl"* | *"${nl}LoadState=not-found$nl"*) : >"$L/reload" ;; esac
   # What systemd says of a unit file is what it last read.
   if [ -e "$L/reload" ]; then state=unknown; else state=${shown#*"${nl}UnitFileState="} && state=${state%%"$nl"*}; fi
